@@ -13,7 +13,7 @@ use crate::sema::{
     resolve::cycles::defined_in,
     resolve::forms::formal_shape,
     resolve::names::{Declared, EntityId, Shape},
-    resolve::static_scope::{Local, Owned, StaticScope, Unit},
+    resolve::static_scope::{Counters, Local, Owned, StaticScope, Unit},
 };
 use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Expr, ExprKind, Item, ItemKind, Name, Role, Statement, Target, Type};
@@ -37,6 +37,7 @@ impl<'a> Resolver<'a> {
         unit: &mut Unit,
     ) -> BTreeMap<&'a str, Span> {
         let mut names: BTreeMap<&'a str, Span> = BTreeMap::new();
+        let mut counters = Counters::new();
         let Around { function, body, .. } = around;
         for (number, item) in body.iter().enumerate() {
             let Some(defined) = self.defined_by(around, scope, number) else {
@@ -48,7 +49,13 @@ impl<'a> Resolver<'a> {
                 let mut formals = function.options.iter().chain(function.formals);
                 let formal = formals.find(|formal| formal.name.text == name.text);
                 let formal = formal.map(|formal| formal.name.span);
+                let again = self.counts_again(&mut counters, item, name);
                 if let Some(first) = names.get(name.text.as_str()).copied().or(formal) {
+                    // Blocks may count with the same name.
+                    if again {
+                        self.define(&name.text, name.span, Kind::Counter);
+                        continue;
+                    }
                     self.report.push(
                         Diagnostic::error("E0202", format!("`{}` is defined twice", name.text))
                             .at(name.span, "defined again here")
@@ -60,9 +67,14 @@ impl<'a> Resolver<'a> {
                 }
                 names.insert(&name.text, name.span);
                 self.define_local(scope, name, kind_in(item, name));
-                scope.locals.insert(&name.text, Local::Item(number, shape));
+                let local = match counters.contains_key(name.text.as_str()) {
+                    true => Local::Counter(number),
+                    false => Local::Item(number, shape),
+                };
+                scope.locals.insert(&name.text, local);
             }
         }
+        scope.counters = counters;
         names
     }
 

@@ -252,7 +252,10 @@ impl<'a> Resolver<'a> {
         let mut sizes = scope.clone();
         for letter in self.names.letters(scope.file, function) {
             let local = sizes.locals.entry(letter).or_insert(Local::Letter);
-            if !matches!(local, Local::Scalar | Local::Item(_, Shape::Scalar)) {
+            if !matches!(
+                local,
+                Local::Scalar | Local::Item(_, Shape::Scalar) | Local::Counter(_)
+            ) {
                 *local = Local::Letter;
             }
         }

@@ -11,6 +11,7 @@ pub(crate) mod body_order;
 pub(crate) mod called;
 pub(crate) mod collect;
 pub(crate) mod counted;
+pub(crate) mod counters;
 pub(crate) mod cycles;
 pub(crate) mod forms;
 pub(crate) mod item_order;
@@ -58,6 +59,8 @@ pub(crate) struct Readings<'a> {
     pub(crate) owned: HashMap<EntityId, Vec<usize>>,
     /// The items of a block in the order of their uses, by the place where it is stored.
     pub(crate) rounds: HashMap<usize, Vec<usize>>,
+    /// How many blocks before a block in its body have the same counter, if any, by the place where it is stored.
+    pub(crate) before: HashMap<usize, usize>,
     /// Products at which indices are summed, by [`forms::key`].
     pub(crate) sums: HashMap<usize, Vec<&'a str>>,
     /// The indices of the left sides of scatters, by [`forms::key`] of their values.
@@ -156,14 +159,5 @@ impl Resolver<'_> {
     ) {
         let error = self.names.unknown(file, name, span, locals, functions);
         self.report.push(error);
-    }
-
-    /// Reports the use of a counter's name outside of its blocks where several blocks have that counter. Returns whether it
-    /// reported one.
-    pub(crate) fn two_counters(&mut self, file: FileId, name: &str, span: Span) -> bool {
-        let error = self.names.two_counters(file, name, span);
-        let found = error.is_some();
-        self.report.extend(error);
-        found
     }
 }

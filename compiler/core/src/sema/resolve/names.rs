@@ -200,19 +200,7 @@ impl<'a> Names<'a> {
             counts && entity.file == file && entity.name.text == name
         });
         let places: Vec<Span> = counters.map(|entity| entity.name.span).collect();
-        let [first, second, ..] = places[..] else {
-            return None;
-        };
-        Some(
-            Diagnostic::error(
-                "E0202",
-                format!("`{name}` counts the rounds of several blocks"),
-            )
-            .at(span, "of which block is this the number of rounds?")
-            .at(first, "of this one")
-            .at(second, "or of this one")
-            .help("give one of the counters another name"),
-        )
+        several_counters(name, span, &places)
     }
 
     /// Where a name or dotted path of a file leads.
@@ -314,4 +302,21 @@ impl<'a> Names<'a> {
             .map(|(name, _)| (*name).to_owned())
             .collect()
     }
+}
+
+/// The error for the use of a counter's name outside of its blocks, where several blocks have that counter.
+pub(crate) fn several_counters(name: &str, span: Span, places: &[Span]) -> Option<Diagnostic> {
+    let [first, second, ..] = places else {
+        return None;
+    };
+    Some(
+        Diagnostic::error(
+            "E0202",
+            format!("`{name}` counts the rounds of several blocks"),
+        )
+        .at(span, "of which block is this the number of rounds?")
+        .at(*first, "of this one")
+        .at(*second, "or of this one")
+        .help("give one of the counters another name"),
+    )
 }

@@ -247,7 +247,7 @@ impl<'a> Names<'a> {
             return match local {
                 Local::Tensor | Local::Item(_, Shape::Tensor) => Shape::Tensor,
                 Local::Item(_, shape) => *shape,
-                Local::Scalar | Local::Any | Local::Letter => Shape::Scalar,
+                Local::Scalar | Local::Any | Local::Letter | Local::Counter(_) => Shape::Scalar,
             };
         }
         self.definition_shape(file, inner, target, ty, value, 0)

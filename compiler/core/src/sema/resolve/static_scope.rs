@@ -25,7 +25,12 @@ pub(crate) enum Local {
     Letter,
     /// The item of the body with that number.
     Item(usize, Shape),
+    /// The counter of blocks of the body, outside of them: the first block is the item with that number.
+    Counter(usize),
 }
+
+/// Where the blocks of a body count with each name.
+pub(crate) type Counters<'a> = BTreeMap<&'a str, Vec<Span>>;
 
 /// The names of a function or of a round, or none.
 #[derive(Clone)]
@@ -34,6 +39,8 @@ pub(crate) struct StaticScope<'a> {
     pub(crate) locals: BTreeMap<&'a str, Local>,
     /// Where the local names are defined.
     pub(crate) places: BTreeMap<&'a str, Span>,
+    /// The counters among them, outside of their blocks.
+    pub(crate) counters: Counters<'a>,
     /// The instances inside a module, with their modules.
     pub(crate) inner: BTreeMap<&'a str, EntityId>,
     /// How a module declares the instances inside it, for paths that begin with one.
@@ -58,6 +65,7 @@ impl<'a> StaticScope<'a> {
             file,
             locals: BTreeMap::new(),
             places: BTreeMap::new(),
+            counters: BTreeMap::new(),
             inner: BTreeMap::new(),
             owned: BTreeMap::new(),
             rest: false,

@@ -11,7 +11,7 @@ use crate::sema::{
     hir::Kind,
     resolve::Resolver,
     resolve::forms::spine,
-    resolve::names::{EntityId, EntityKind, Found, Shape},
+    resolve::names::{Found, Shape},
     resolve::static_scope::{Local, Meaning, StaticScope, Unit},
     rounds::desugar::state_of,
 };
@@ -143,8 +143,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     pub(crate) fn settle_pending(&mut self) {
         for (name, span) in std::mem::take(&mut self.counters) {
             if !self.is_implicit(name) {
-                self.unit.failed |= self.resolver.two_counters(self.scope.file, name, span);
-                self.used(name, span);
+                self.rounds_used(name, span);
             }
         }
         for (name, span) in std::mem::take(&mut self.pending) {
@@ -162,21 +161,6 @@ impl<'w, 'a> Walk<'w, 'a> {
                 self.resolver
                     .unknown(self.scope.file, name, span, &locals, false);
             }
-        }
-    }
-
-    /// Returns the block whose counter has this name, if the walk is outside of the block and no bound index has the name.
-    pub(crate) fn counter_outside(&self, name: &str) -> Option<EntityId> {
-        if self.is_bound(name) || self.scope.locals.contains_key(name) {
-            return None;
-        }
-        match self.resolver.names.find(self.scope.file, name) {
-            Found::Entity(id) => {
-                let is_counter =
-                    matches!(self.resolver.names.entity(id).kind, EntityKind::Repeat(_));
-                is_counter.then_some(id)
-            }
-            _ => None,
         }
     }
 
@@ -217,7 +201,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         }
         if let Some(local) = self.scope.locals.get(name) {
             return match local {
-                Local::Scalar | Local::Any => Meaning::Scalar,
+                Local::Scalar | Local::Any | Local::Counter(_) => Meaning::Scalar,
                 Local::Tensor => Meaning::Tensor,
                 Local::Letter => Meaning::Letter,
                 Local::Item(_, shape) => match shape {
@@ -268,7 +252,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             return;
         }
         if let Some(local) = self.scope.locals.get(name) {
-            if let Local::Item(number, _) = local {
+            if let Local::Item(number, _) | Local::Counter(number) = local {
                 self.unit.items.push((*number, span));
             }
             return;
@@ -334,7 +318,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         }
         if name != ".." {
             match self.meaning(name) {
-                Meaning::Scalar if self.counter_outside(name).is_none() => {
+                Meaning::Scalar if !self.is_outer_counter(name) => {
                     let mut error = Diagnostic::error(
                         "E0205",
                         format!("`{name}` is a scalar and cannot be an index"),
@@ -468,7 +452,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         match self.meaning(name) {
             Meaning::Index => self.refer(name, span),
             Meaning::Poison => self.unit.failed = true,
-            Meaning::Scalar if self.counter_outside(name).is_some() => {
+            Meaning::Scalar if self.is_outer_counter(name) => {
                 self.counters.push((name, span));
             }
             Meaning::Scalar => self.used(name, span),
@@ -499,7 +483,8 @@ impl<'w, 'a> Walk<'w, 'a> {
     pub(crate) fn note_implicit(&mut self, name: &'a str, span: Span) {
         if !self.is_implicit(name) {
             self.implicit.push((name, span));
-            if !self.scope.locals.contains_key(name) {
+            let local = self.scope.locals.get(name);
+            if matches!(local, None | Some(Local::Counter(_))) {
                 self.resolver.define(name, span, Kind::Index);
             }
         }

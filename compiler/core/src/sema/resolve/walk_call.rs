@@ -110,7 +110,7 @@ impl<'a> Walk<'_, 'a> {
     /// A position of an access. A name alone in it is an index or a scalar; the counter of a block is an index outside of its block.
     fn position(&mut self, expr: &'a Expr) {
         if let ExprKind::Name(name) = &*expr.kind {
-            if self.counter_outside(name).is_some() {
+            if self.is_outer_counter(name) {
                 return self.note_implicit(name, expr.span);
             }
             let outside = !self.scope.locals.contains_key(name.as_str());

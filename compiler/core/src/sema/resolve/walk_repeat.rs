@@ -13,7 +13,7 @@ use crate::sema::{
     resolve::body_names::kind_in,
     resolve::cycles::sort,
     resolve::names::Shape,
-    resolve::static_scope::{Local, StaticScope, Unit},
+    resolve::static_scope::{Counters, Local, StaticScope, Unit},
     resolve::walk::Walk,
     rounds::desugar::state_of,
 };
@@ -210,6 +210,7 @@ impl<'a> Resolver<'a> {
         self.define_local(inner, counter, Kind::Counter);
         let mut first: BTreeMap<&'a str, Span> =
             BTreeMap::from([(counter.text.as_str(), counter.span)]);
+        let mut counters = Counters::new();
         // A name may be another's, further down: shapes are looked at until they stay.
         let mut known: Vec<(&'a str, Local)> = vec![];
         for round in 0..64 {
@@ -229,9 +230,11 @@ impl<'a> Resolver<'a> {
                     continue;
                 };
                 for (name, shape) in item_shapes {
+                    let again = round == 0 && self.counts_again(&mut counters, item, name);
                     if round == 0
                         && let Some(first) = first.insert(&name.text, name.span)
                         && state_of(&name.text).is_none()
+                        && !again
                     {
                         self.report.push(
                             Diagnostic::error("E0202", format!("`{}` is defined twice", name.text))
@@ -247,7 +250,11 @@ impl<'a> Resolver<'a> {
                             None => self.define_local(inner, name, kind_in(item, name)),
                         }
                     }
-                    shapes.push((&name.text, Local::Item(base + number, shape)));
+                    let local = match counters.contains_key(name.text.as_str()) {
+                        true => Local::Counter(base + number),
+                        false => Local::Item(base + number, shape),
+                    };
+                    shapes.push((&name.text, local));
                 }
             }
             inner.locals.extend(shapes.iter().copied());
@@ -256,6 +263,7 @@ impl<'a> Resolver<'a> {
             }
             known = shapes;
         }
+        inner.counters.extend(counters);
         ok
     }
 }

@@ -66,7 +66,13 @@ impl<'a> Checker<'a> {
                 }
                 Visible::Collected(_) => {
                     let value = self.collected(place, frame, scope, name)?;
-                    self.collect(place, id, (full, role, name.span), value)?
+                    self.collect(
+                        place,
+                        id,
+                        (full, role, name.span),
+                        value,
+                        &frame.counter.text,
+                    )?
                 }
             };
             after.push((&name.text, Some(binding)));
@@ -101,11 +107,10 @@ impl<'a> Checker<'a> {
         id: BlockId,
         (full, role, span): (String, Role, Span),
         (value, dim, size): (TensorRef, usize, Option<&'a Expr>),
+        counter: &str,
     ) -> Option<Binding> {
         let block = &mut self.built.blocks[id.0 as usize];
         let Rounds::Size(rounds) = block.bound.clone() else {
-            let counter = block.name.rsplit('.').next().unwrap_or_default();
-            let counter = counter.to_owned();
             let place = block.span;
             self.report.push(
                 Diagnostic::error("E0515", format!("nobody knows how many slices `{counter}` counts"))

@@ -95,7 +95,11 @@ impl<'a> Checker<'a> {
         };
         let name = match place.prefix {
             "" => self.name_of_block(place.scope.file, counter),
-            prefix => format!("{prefix}.{}", counter.text),
+            prefix => {
+                let key = std::ptr::from_ref(repeat) as usize;
+                let before = self.readings.before.get(&key).copied();
+                format!("{prefix}.{}", numbered(counter, before.unwrap_or(0)))
+            }
         };
         let mut frame = Frame {
             repeat,
@@ -179,10 +183,7 @@ impl<'a> Checker<'a> {
                 && entity.name.text == counter.text
                 && entity.name.span.start < counter.span.start
         });
-        match before.count() {
-            0 => counter.text.clone(),
-            others => format!("{}.{}", counter.text, others + 1),
-        }
+        numbered(counter, before.count())
     }
 
     /// How many rounds, evaluated once, before the first.
@@ -412,4 +413,12 @@ pub(crate) fn states_of(
         }) => Some((targets.first()?, ty.as_ref(), value)),
         _ => None,
     })
+}
+
+/// The name of a block: its counter, with a number if earlier blocks have the same counter.
+fn numbered(counter: &Name, before: usize) -> String {
+    match before {
+        0 => counter.text.clone(),
+        others => format!("{}.{}", counter.text, others + 1),
+    }
 }
