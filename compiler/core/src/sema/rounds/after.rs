@@ -11,7 +11,7 @@ use crate::sema::{
     Checker,
     definitions::tensors::{Definition, Tensor},
     expressions::arena::TensorRef,
-    expressions::scope::{Binding, Scope},
+    expressions::scope::{Binding, Scope, View},
     resolve::names::Visible,
     rounds::block::Rounds,
     rounds::desugar::next_name,
@@ -47,6 +47,7 @@ impl<'a> Checker<'a> {
                         return None;
                     };
                     let spread = format!("{}.{}.next.all", frame.name, name.text);
+                    let whole = self.holds_whole_numbers(next);
                     let next = self.spread(place.scope, next, spread, target.span);
                     self.built.blocks[at].states[number].1 = Some(next);
                     let like = self.built.blocks[at].states[number].0;
@@ -60,7 +61,7 @@ impl<'a> Checker<'a> {
                     });
                     number += 1;
                     if frame.states.get(name.text.as_str()).is_some_and(|s| s.open) {
-                        self.inference.untyped.insert(tensor, false);
+                        self.inference.untyped.insert(tensor, whole);
                     }
                     Binding::Tensor(self.inner(place.scope, tensor))
                 }
@@ -78,6 +79,15 @@ impl<'a> Checker<'a> {
             after.push((&name.text, Some(binding)));
         }
         Some(after)
+    }
+
+    /// Returns whether the elements of a tensor are whole numbers, as far as is known.
+    fn holds_whole_numbers(&self, view: View) -> bool {
+        let whole = self.inference.untyped.get(&view.tensor).copied();
+        whole.unwrap_or_else(|| {
+            let tensor = &self.built.tensors[view.tensor.0 as usize];
+            tensor.dtype.is_integer()
+        })
     }
 
     /// The slice that one round adds to a collected tensor, with the dimension that counts the rounds and its place.
