@@ -11,7 +11,7 @@ use crate::sema::{
     Checker,
     expressions::arena::{ExprId, Form, Ty, VarId},
     sizes::linear::Linear,
-    sizes::ranges::{Obligation, Reach, Stated, StatedBy},
+    sizes::ranges::{Obligation, Open, Reach, Stated, StatedBy},
     sizes::size::Size,
 };
 use ein_plan::{DType, Function, Scalar};
@@ -128,9 +128,12 @@ impl Checker<'_> {
 
     /// Returns how far an index can run without leaving a tensor in the positions that contain it. `None` if the positions
     /// disagree, or if they contain an index of unknown range.
-    pub(crate) fn reach(&mut self, var: VarId, obligations: &[Obligation]) -> Option<Reach> {
+    pub(crate) fn reach(&mut self, var: VarId, open: &Open) -> Option<Reach> {
         let (mut reach, mut steps): (Option<Size>, bool) = (None, false);
-        for obligation in obligations.iter().filter(|o| !o.written) {
+        for obligation in open.obligations.iter().filter(|o| !o.written) {
+            if !self.arena.free(obligation.position).contains(&var) {
+                continue;
+            }
             let form = self.linear(obligation.position)?;
             let Some(coefficient) = form.terms.get(&var) else {
                 continue;
@@ -139,7 +142,13 @@ impl Checker<'_> {
             let mut others = (*form).clone();
             others.terms.remove(&var);
             let unknown = |other: &VarId| self.extent(*other).is_none();
-            if self.is_provisional(&obligation.size) || others.terms.keys().any(unknown) {
+            // Where another index goes depends on this one, so that its ends say nothing.
+            let follows = |other: &VarId| {
+                let mut bounds = open.dependent_bounds.iter().filter(|b| b.index == *other);
+                bounds.any(|bound| self.arena.free(bound.value).contains(&var))
+            };
+            let others_say = |other: &VarId| !unknown(other) && !follows(other);
+            if self.is_provisional(&obligation.size) || !others.terms.keys().all(others_say) {
                 return None;
             }
             // How far the position can go on from where it is when the index is 0.

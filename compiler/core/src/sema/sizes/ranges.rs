@@ -77,14 +77,14 @@ pub(crate) struct Obligation {
 #[derive(Default)]
 pub(crate) struct Open {
     vars: Vec<VarId>,
-    obligations: Vec<Obligation>,
+    pub(crate) obligations: Vec<Obligation>,
     path: Vec<ExprId>,
     /// The tensor that it defines, if its sizes may follow from other statements.
     label: Option<String>,
     /// Pairs of an index and one that its bound names: `s <= t`.
     related: Vec<(VarId, VarId)>,
     /// Bounds that depend on other indices or on data.
-    dependent_bounds: Vec<DependentBound>,
+    pub(crate) dependent_bounds: Vec<DependentBound>,
 }
 
 /// A bound of an index that no size can express: `j < N - i`, `j <= length[i]`.
@@ -282,7 +282,7 @@ impl<'a> Checker<'a> {
         }
         let var = self.indices.vars[id.0 as usize].clone();
         let (name, span) = (var.name, var.span);
-        let reach = self.reach(id, &open.obligations);
+        let reach = self.reach(id, open);
         let reach = reach.or_else(|| self.open_reach(id, &open.obligations));
         let label = open.label.as_ref().filter(|_| var.reduction.is_none());
         let extent = match (label.cloned(), &reach) {
