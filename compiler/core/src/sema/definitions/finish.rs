@@ -79,6 +79,10 @@ impl<'a> Checker<'a> {
             }
         }
         self.read_blocks();
+        if self.names.sources.incomplete {
+            // What could not be read, and has been reported, may be an output.
+            return;
+        }
         if program.ast.items.is_empty() {
             self.report.push(
                 Diagnostic::error("E0209", "the program is empty")
