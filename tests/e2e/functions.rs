@@ -2,6 +2,7 @@
 
 use crate::operations::case;
 use crate::properties::Subject;
+use einc_tests::everywhere::printed;
 use std::f64::consts::{LN_2, PI};
 
 #[test]
@@ -85,4 +86,30 @@ fn derivatives_along_a_direction_on_all_sites() {
     for zeros in &subject.once(3)[4..] {
         assert!(zeros.data.iter().all(|x| x.as_f64().abs() < 1e-12));
     }
+}
+
+/// Logistic regression from zero weights, where every point lies on the boundary. The Hessian is taken in each round.
+#[test]
+fn newtons_method_on_all_sites() {
+    let text = "X[n < 23, d < 3] = sin(f64(3 * n + d^2))
+y[n < 23] = where((7 * n) % 5 < 2, f64(1), 0)
+fn loss(X[n, d], y[n], w[d]) -> l {
+  z[n] = X[n,d] * w[d]
+  l = (sum[n] softplus(z[n]) - y[n] * z[n]) + 0.05 * (sum[d] w[d]^2)
+}
+repeat k < 12 {
+  state w[d < 3]: f64[3] = zeros
+  l = loss(X, y, w)
+  g = grad(l, w)
+  H = jacobian(g, w)
+  step = solve(H, g)
+  next w[d] = w[d] - step[d]
+}
+left = grad(loss(X, y, w), w)
+is_least = all[d] (abs(left[d]) < 1e-12)
+millionths[d] = round(1e6 * w[d])
+output is_least; output millionths
+";
+    let expected = "is_least = true\nmillionths = [ 278438. -253191.  181019.]\n";
+    assert_eq!(printed(&[("p.ein", text)]), expected);
 }

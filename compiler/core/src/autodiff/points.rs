@@ -11,7 +11,7 @@
 //! ```
 
 use super::{Gradient, Gradients};
-use crate::einsum::{Definition, Program, Role, Tensor, TensorId, canonical};
+use crate::einsum::{BlockId, Definition, Program, Role, Tensor, TensorId, canonical};
 use ein_plan::{
     DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar,
 };
@@ -46,14 +46,8 @@ impl Gradients {
         of: TensorId,
         by: TensorId,
     ) -> Result<Gradient, Diagnostic> {
-        let Tensor {
-            name, shape, block, ..
-        } = program.tensor(of);
-        if block.is_some() {
-            let what = format!("the derivative of each element of `{name}`, which rounds compute");
-            return Err(Diagnostic::error("E0606", what));
-        }
-        let points = shape.clone();
+        let Tensor { shape, block, .. } = program.tensor(of);
+        let (points, round) = (shape.clone(), *block);
         let (seed, sum) = self.seeded_sum(program, of)?;
         let first = program.tensors.len();
         let gradient = self.derivative(program, sum, by)?;
@@ -68,7 +62,7 @@ impl Gradients {
         );
         for number in first..program.tensors.len() {
             let id = TensorId(number as u32);
-            if let Some(new) = self.for_all_points(program, id, &points, &flows)? {
+            if let Some(new) = self.for_all_points(program, (id, round), &points, &flows)? {
                 flows.insert(id, new);
             }
         }
@@ -82,11 +76,11 @@ impl Gradients {
         })
     }
 
-    /// A statement for all points; `None` if the seed does not flow into it.
+    /// A statement for all points; `None` if the seed does not flow into it. `round`: the block in whose round the derivative is taken.
     fn for_all_points(
         &mut self,
         program: &mut Program,
-        id: TensorId,
+        (id, round): (TensorId, Option<BlockId>),
         points: &[u64],
         flows: &HashMap<TensorId, Pointwise>,
     ) -> Result<Option<Pointwise>, Diagnostic> {
@@ -104,7 +98,7 @@ impl Gradients {
         if !operands.iter().any(|operand| flows.contains_key(operand)) {
             return Ok(None);
         }
-        if tensor.block.is_some() {
+        if !program.encloses(tensor.block, round) {
             return refused("rounds");
         }
         if kernel.library().is_some() {

@@ -127,3 +127,40 @@ fn examples_are_kept_apart_without_pairs() {
         }
     }
 }
+
+/// In a round the derivative of each element is taken by what the round reads.
+#[test]
+fn jacobians_in_rounds() {
+    let text = "input x: f64[3]\ny[i] = sin(x[i]) * x[0]";
+    let within = |by: &str, taken: &str| {
+        let line = format!(
+            "repeat t < 1 {{
+  state s[i] = x[i]
+  z[i] = sin(s[i]) * s[0]
+  l = sum[i] z[i] * (1 + i)
+  {taken}
+  next s[i] = s[i] + d[i,0]
+  ds[t,i,j] = d[i,j]
+}}
+J[i,j] = ds[0,i,j]"
+        );
+        check(text, by, &line);
+    };
+    within("x", "d = jacobian(z, s)");
+    within("x", "d[i,j] = grad(z[i], s)[j]");
+    within(
+        "x",
+        "e[i < 3, j < 3]: f64[3, 3] = where(i == j, 1, 0)\n  a[j,i] = jvp(z, s, e[j])[i]\n  d[i,j] = a[j,i]",
+    );
+    let hessian = "input x: f64[3]\nl = sum[i] sin(x[i]) * x[0] * (1 + i)\ny = grad(l, x)";
+    let line = "repeat t < 2 {
+  state s[i] = x[i]
+  m = sum[i] sin(s[i]) * s[0] * (1 + i)
+  g = grad(m, s)
+  H = jacobian(g, s)
+  next s[i] = s[i] + 0.1 * H[i,0]
+  Hs[t,i,j] = H[i,j]
+}
+J[i,j] = Hs[0,i,j]";
+    check(hessian, "x", line);
+}
