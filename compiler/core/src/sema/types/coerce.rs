@@ -11,6 +11,7 @@ use crate::sema::{
     Checker,
     expressions::arena::{ExprId, Form, Ty},
     sizes::size::Size,
+    types::fold::takes_whole,
 };
 use ein_plan::{DType, Function, Reduction, Scalar};
 use einc_diag::{Diagnostic, Span};
@@ -149,6 +150,10 @@ impl Checker<'_> {
                 (None, _) => self.arena.add(Form::Whole(size.clone()), ty),
             },
             // Whole numbers that must be computed as such.
+            Form::Apply(function, _) if dtype != DType::I64 && takes_whole(*function) => {
+                let exact = self.convert_number(id, DType::I64);
+                self.arena.add(Form::Convert(exact), ty)
+            }
             Form::Index(_)
             | Form::SizeOf(_)
             | Form::Apply(Function::FloorDiv | Function::Rem, _)

@@ -216,10 +216,18 @@ fn keeps_whole(function: Function) -> bool {
             | Ceil
             | Round
             | Pow
+    ) || takes_whole(function)
+}
+
+/// Returns whether the arguments of a function are whole numbers always.
+pub(crate) fn takes_whole(function: Function) -> bool {
+    use Function::*;
+    matches!(
+        function,
+        BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight | Popcount
     )
 }
 
-/// The function of known numbers; `None` where it is left to the run.
 /// An operation on the bits of whole numbers.
 fn bits(function: Function, a: i64, b: i64) -> i64 {
     match function {
@@ -231,6 +239,7 @@ fn bits(function: Function, a: i64, b: i64) -> i64 {
     }
 }
 
+/// The function of known numbers; `None` where it is left to the run.
 fn fold_real(function: Function, x: &[f64]) -> Option<Scalar> {
     use Function::*;
     let real = match function {
