@@ -154,8 +154,8 @@ impl Search<'_> {
             uses.extend(chain.map(|(rule, before, after)| RuleUse {
                 rule,
                 tensor: program.tensors[own].name.clone(),
-                before: describe::term(self.bound, before),
-                after: describe::term(self.bound, after),
+                before: describe::term(self.bound, &before),
+                after: describe::term(self.bound, &after),
             }));
         }
         uses

@@ -147,13 +147,14 @@ fn merge(graph: &mut Graph, class: Id, term: &Term) {
         if graph.absorbed.contains(&child) {
             continue;
         }
-        for inner in graph.terms(child) {
+        let shared = graph.shared.contains(&child);
+        let fits = |inner: &Term| {
             let wide = term.children.len() + inner.children.len() > MOST_MERGED + 1;
             // To compute an element-wise tensor again in every reader is fusion, and not decided here.
-            let again = inner.reduction.is_none() && graph.shared.contains(&child);
-            if wide || again {
-                continue;
-            }
+            let again = inner.reduction.is_none() && shared;
+            !wide && !again && matches!(inner.head, Head::Fold(_) | Head::Copy)
+        };
+        for inner in graph.terms_where(child, fits) {
             if let Some((operation, extents)) = absorbed(graph, term, at, &inner)
                 && extents.len() <= MOST_INDICES
             {

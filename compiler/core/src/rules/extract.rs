@@ -117,7 +117,7 @@ pub(super) struct Search<'a> {
     known: RefCell<FxHashMap<Id, Known>>,
     trials: RefCell<(usize, usize)>,
     /// How terms came about, once somebody asks.
-    pub steps: OnceCell<Steps>,
+    pub steps: OnceCell<Steps<'a>>,
 }
 
 impl<'a> Search<'a> {

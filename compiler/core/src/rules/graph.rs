@@ -11,7 +11,7 @@ use super::laws;
 use super::term::{Argument, Head, Operation, Read, Term, scalar};
 use egg::{Analysis, DidMerge, EGraph, Id};
 use ein_plan::{DType, Kernel, Scalar};
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The facts that are known of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,15 +91,15 @@ pub struct Graph {
     /// Terms as their classes were first made of them, in order.
     pub first: Vec<(Id, Term)>,
     /// Classes that a product reads and absorbs as a whole: no rule need do it piece by piece.
-    pub absorbed: HashSet<Id>,
+    pub absorbed: FxHashSet<Id>,
     /// Tensors that several statements or outputs use.
-    pub shared: HashSet<Id>,
+    pub shared: FxHashSet<Id>,
     /// How many rules in a row led to a term; none to those of the program.
-    pub steps: HashMap<Term, u32>,
+    pub steps: FxHashMap<Term, u32>,
     /// The number of rules behind the terms that are made now.
     pub step: u32,
     /// Terms whose orders are known.
-    pub ordered: HashSet<Term>,
+    pub ordered: FxHashSet<Term>,
     /// How many times something changed.
     pub changes: usize,
 }
@@ -127,11 +127,17 @@ impl Graph {
     /// The terms of a class that rules may look into: not those that read their own class, and not those that repeat
     /// something over an index that is not read.
     pub fn terms(&self, class: Id) -> Vec<Term> {
+        self.terms_where(class, |_| true)
+    }
+
+    /// Those [`Graph::terms`] that are wanted.
+    pub fn terms_where(&self, class: Id, wanted: impl Fn(&Term) -> bool) -> Vec<Term> {
         let class = self.egraph.find(class);
         let itself = |term: &Term| term.children.iter().any(|c| self.egraph.find(*c) == class);
         let terms = self.egraph[class].nodes.iter();
+        let open = |term: &Term| term.is_open() && term.is_tight() && !itself(term);
         terms
-            .filter(|term| term.is_open() && term.is_tight() && !itself(term))
+            .filter(|term| wanted(term) && open(term))
             .cloned()
             .collect()
     }
@@ -151,7 +157,7 @@ impl Graph {
         let egraph = &self.egraph;
         self.absorbed = self.absorbed.iter().map(|id| egraph.find(*id)).collect();
         self.shared = self.shared.iter().map(|id| egraph.find(*id)).collect();
-        let mut steps: HashMap<Term, u32> = HashMap::new();
+        let mut steps: FxHashMap<Term, u32> = FxHashMap::default();
         for (mut term, step) in std::mem::take(&mut self.steps) {
             for child in &mut term.children {
                 *child = egraph.find(*child);
@@ -252,12 +258,10 @@ impl Graph {
                 order.push(*index);
             }
         }
-        let number: HashMap<u32, u32> = order.iter().copied().zip(0..).collect();
+        let number = |index: u32| order.iter().position(|other| *other == index);
         let mut arguments = operation.arguments;
-        for argument in &mut arguments {
-            for index in &mut argument.indices {
-                *index = number[index];
-            }
+        for index in arguments.iter_mut().flat_map(|a| &mut a.indices) {
+            *index = number(*index).map_or(*index, |at| at as u32);
         }
         if fold {
             arguments.sort_by(|a, b| {

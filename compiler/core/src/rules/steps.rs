@@ -9,18 +9,31 @@
 use super::graph::Graph;
 use super::term::{Head, Term};
 use egg::Id;
-use std::collections::{HashMap, VecDeque};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 
 /// The steps of rules, by class.
-pub(super) struct Steps(HashMap<Id, TermGraph>);
+pub(super) struct Steps<'a> {
+    graph: &'a Graph,
+    /// By class: the places of its steps in the history.
+    steps: FxHashMap<Id, Vec<usize>>,
+    /// By class: the place of the term that it was first made of.
+    first: FxHashMap<Id, usize>,
+}
 
-/// The terms of a class, and how each came about.
+/// A step: the rule, the term that it looked at, and the one that it derived.
+pub(super) type Step = (&'static str, Term, Term);
+
+/// The steps from a term: each one's rule, and the term that it leads to.
+type Edges = Vec<(&'static str, usize)>;
+
+/// The terms of a class, and the steps between them.
 #[derive(Default)]
 struct TermGraph {
     terms: Vec<Term>,
-    numbers: HashMap<Term, usize>,
-    /// By term: the rule by which it came about, and of which term, on the shortest way from what the class was first made of.
-    from: Vec<Option<(&'static str, usize)>>,
+    numbers: FxHashMap<Term, usize>,
+    /// By term, in the order in which the steps were taken.
+    edges: Vec<Edges>,
 }
 
 impl TermGraph {
@@ -29,67 +42,72 @@ impl TermGraph {
         let number = *self.numbers.entry(term.clone()).or_insert(next);
         if number == next {
             self.terms.push(term);
+            self.edges.push(vec![]);
         }
         number
     }
 
-    /// Goes from the first term through all steps; `edges` are those of each term, in the order in which they were taken.
-    fn go(&mut self, first: usize, edges: &[Edges]) {
-        self.from = vec![None; self.terms.len()];
+    /// By term: the rule by which it came about, and of which term, on the shortest way from the first one.
+    fn from(&self, first: usize) -> Vec<Option<(&'static str, usize)>> {
+        let mut from = vec![None; self.terms.len()];
         let mut queue = VecDeque::from([first]);
         while let Some(now) = queue.pop_front() {
-            for (rule, next) in &edges[now] {
-                if *next != first && self.from[*next].is_none() {
-                    self.from[*next] = Some((rule, now));
+            for (rule, next) in &self.edges[now] {
+                if *next != first && from[*next].is_none() {
+                    from[*next] = Some((*rule, now));
                     queue.push_back(*next);
                 }
             }
         }
+        from
     }
 }
 
-/// The steps from a term: each one's rule, and the term that it leads to.
-type Edges = Vec<(&'static str, usize)>;
-
-impl Steps {
+impl<'a> Steps<'a> {
     /// All steps, over the classes as they are now.
-    pub fn new(graph: &Graph) -> Steps {
-        let mut found: HashMap<Id, (TermGraph, Vec<Edges>)> = HashMap::new();
-        for step in &graph.history {
-            let (ways, edges) = found.entry(graph.egraph.find(step.class)).or_default();
-            let before = ways.number(graph.current(&step.before));
-            let after = ways.number(graph.current(&step.term));
-            edges.resize(ways.terms.len(), vec![]);
-            edges[before].push((step.rule, after));
-            edges[after].push((step.rule, before));
+    pub fn new(graph: &'a Graph) -> Steps<'a> {
+        let mut steps: FxHashMap<Id, Vec<usize>> = FxHashMap::default();
+        for (at, step) in graph.history.iter().enumerate() {
+            let class = graph.egraph.find(step.class);
+            steps.entry(class).or_default().push(at);
         }
-        let mut first: HashMap<Id, Term> = HashMap::new();
-        for (class, term) in &graph.first {
-            let entry = first.entry(graph.egraph.find(*class));
-            entry.or_insert_with(|| graph.current(term));
+        let mut first = FxHashMap::default();
+        for (at, (class, _)) in graph.first.iter().enumerate() {
+            first.entry(graph.egraph.find(*class)).or_insert(at);
         }
-        let gone = found.into_iter().filter_map(|(class, (mut ways, edges))| {
-            let first = *ways.numbers.get(first.get(&class)?)?;
-            ways.go(first, &edges);
-            Some((class, ways))
-        });
-        Steps(gone.collect())
+        Steps {
+            graph,
+            steps,
+            first,
+        }
     }
 
     /// The shortest way to a term from what its class was first made of.
-    pub fn chain(&self, class: Id, term: &Term) -> Vec<(&'static str, &Term, &Term)> {
-        let Some(ways) = self.0.get(&class) else {
+    pub fn chain(&self, class: Id, term: &Term) -> Vec<Step> {
+        let whole = matches!(term.head, Head::Whole(..));
+        let (Some(steps), Some(first), false) =
+            (self.steps.get(&class), self.first.get(&class), whole)
+        else {
             return vec![];
         };
-        let mut chain = vec![];
-        let mut at = match term.head {
-            Head::Whole(..) => None,
-            _ => ways.numbers.get(term).copied(),
+        let mut ways = TermGraph::default();
+        for step in steps.iter().map(|at| &self.graph.history[*at]) {
+            let before = ways.number(self.graph.current(&step.before));
+            let after = ways.number(self.graph.current(&step.term));
+            ways.edges[before].push((step.rule, after));
+            ways.edges[after].push((step.rule, before));
+        }
+        let first = self.graph.current(&self.graph.first[*first].1);
+        let Some(first) = ways.numbers.get(&first) else {
+            return vec![];
         };
+        let from = ways.from(*first);
+        let mut chain = vec![];
+        let mut at = ways.numbers.get(term).copied();
         while let Some(now) = at
-            && let Some((rule, before)) = ways.from[now]
+            && let Some((rule, before)) = from[now]
         {
-            chain.push((rule, &ways.terms[before], &ways.terms[now]));
+            chain.push((rule, ways.terms[before].clone(), ways.terms[now].clone()));
             at = Some(before);
         }
         chain.reverse();
