@@ -15,6 +15,7 @@ pub mod diff;
 pub mod dot;
 mod explain;
 pub mod html;
+mod layouts;
 mod order;
 mod reads;
 mod recompute;

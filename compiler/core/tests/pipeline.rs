@@ -161,3 +161,30 @@ output even   // a.ein:1
 ";
     check(&einc_core::einsum::parse::parse(text).unwrap(), 5);
 }
+
+#[test]
+fn a_long_program_is_compared_quickly_and_laid_out_in_full() {
+    let mut text = "input x: f32[100000, 8] = unbound\ninput tok: i64[64] = unbound\n\
+        y0: f32[64, 8] = [n: 64, d: 8] x[tok[n], d]\n"
+        .to_string();
+    for number in 0..310 {
+        text += &format!(
+            "y{}: f32[64, 8] = [n: 64, d: 8] tanh(y{number}[n, d])\n",
+            number + 1
+        );
+    }
+    text += "output y310";
+    let program = einc_core::einsum::parse::parse(&text).unwrap();
+    let options = Options::new(4);
+    let compiled = compile(&program, &options, &|| false).unwrap();
+    let chosen = &compiled.chosen;
+    // The table stays where it is, although that form of the program was looked at quickly at first.
+    assert!(chosen.price.transfer < 4000.0, "{}", chosen.price.transfer);
+    assert!(chosen.proved_optimal, "{:?}", chosen.not_explored);
+    let said = |what: &String| what.contains("quick layouts");
+    assert!(
+        chosen.not_explored.iter().any(said),
+        "{:?}",
+        chosen.not_explored
+    );
+}

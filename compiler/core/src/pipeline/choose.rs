@@ -6,6 +6,7 @@
 //! 3 programs, 5 sites: mesh 2x2, 134217728 words, proved optimal
 //! ```
 
+use super::layouts::Layouts;
 use super::report::Rewrite;
 use super::text::count;
 use super::{Criteria, Options, Stop};
@@ -102,21 +103,21 @@ pub(super) fn choose(
         let blocks = rules::matrix_blocks::expand(first, &options.criteria.disabled_rules);
         alternatives.extend(blocks);
     }
-    let wanted = search_options(options);
+    let layouts = Layouts::new(program, search_options(options), deadline);
     let orders = order::is_searched(&options.criteria.disabled_rules);
     let LaidOut {
         found: laid_out,
         none,
         mut left_out,
-    } = lay_out(&alternatives, &wanted, orders, deadline);
+    } = lay_out(&alternatives, &layouts, orders);
     // What is necessary is the least that any of them needs: more work must not buy fewer transfers.
     let loads = laid_out.iter().map(|(_, found)| found.price.load);
-    let most = loads.fold(f64::INFINITY, f64::min) * wanted.balance * (1.0 + TOLERANCE);
+    let most = loads.fold(f64::INFINITY, f64::min) * layouts.wanted.balance * (1.0 + TOLERANCE);
     let admissible = laid_out
         .into_iter()
         .filter(|(_, found)| found.price.load <= most);
     let best = admissible.reduce(|best, next| {
-        match next.1.price.compare(&best.1.price, &wanted.objective) {
+        match (next.1.price).compare(&best.1.price, &options.criteria.objective) {
             Ordering::Less => next,
             _ => best,
         }
@@ -131,14 +132,12 @@ pub(super) fn choose(
     let mut rewrites: Vec<Rewrite> = alternative.rules.iter().map(Rewrite::from).collect();
     let mut programs = alternatives.len();
     let disabled = &options.criteria.disabled_rules;
-    let limits = (&wanted, most);
     for family in &reads::FAMILIES {
         let better = family.improve(
             (&program, &found),
             disabled,
-            limits,
+            (&layouts, most),
             &mut programs,
-            deadline,
         );
         if let Some(better) = better {
             (program, found) = (better.program, better.found);
@@ -147,7 +146,7 @@ pub(super) fn choose(
     }
     if orders {
         for _ in 0..MOST_ORDERS {
-            let Some(better) = order::improve(&program, &found, &wanted, most, deadline) else {
+            let Some(better) = order::improve((&program, &found), &layouts, most) else {
                 break;
             };
             (program, found) = (better.program, better.found);
@@ -155,7 +154,12 @@ pub(super) fn choose(
             programs += 1;
         }
     }
-    let mut chosen = chosen(found);
+    let mut chosen = chosen(layouts.last(&program, found));
+    if layouts.were_quick() && programs > 1 {
+        left_out.push(
+            "equivalent programs: compared by quick layouts, since each would take long".into(),
+        );
+    }
     chosen.programs = programs;
     chosen.logic_nodes = logic.explored.nodes;
     chosen.logic_classes = logic.explored.classes;
@@ -179,12 +183,12 @@ struct LaidOut<'a> {
 /// Lays out those of equivalent programs that may be cheaper than the others. `orders`: the order of products is searched later.
 fn lay_out<'a>(
     alternatives: &'a [Alternative],
-    wanted: &SearchOptions,
+    layouts: &Layouts<'_>,
     orders: bool,
-    deadline: &dyn Fn() -> bool,
 ) -> LaidOut<'a> {
     let mut laid_out = LaidOut::default();
     let mut forms: Vec<Vec<String>> = vec![];
+    let wanted = &layouts.wanted;
     // No layout has less work for its busiest site than an even share.
     let works = alternatives
         .iter()
@@ -198,7 +202,7 @@ fn lay_out<'a>(
             continue;
         }
         forms.push(form);
-        if number > 0 && deadline() {
+        if number > 0 && (layouts.deadline)() {
             let count = alternatives.len() - number;
             laid_out
                 .left_out
@@ -209,12 +213,8 @@ fn lay_out<'a>(
             .found
             .iter()
             .filter(|(_, found)| found.price.load <= surely);
-        let prices = kept.map(|(_, found)| found.price.under(&wanted.objective));
-        let cheaper = SearchOptions {
-            ceiling: prices.fold(f64::INFINITY, f64::min),
-            ..wanted.clone()
-        };
-        match search::layout(&alternative.program, &cheaper, deadline) {
+        let best = kept.min_by(|a, b| a.1.price.compare(&b.1.price, &wanted.objective));
+        match layouts.next(&alternative.program, best.map(|(_, found)| found)) {
             Ok(found) => laid_out.found.push((alternative, found)),
             Err(NoLayout::Dearer) => {}
             Err(refusal) => {

@@ -8,6 +8,7 @@
 //! y: ((A B) x) -> (A (B x)) on 2x2
 //! ```
 
+use super::layouts::Layouts;
 use super::report::Rewrite;
 use crate::einsum::{Program, TensorId};
 use crate::ia::layout::{Layout, TensorRole};
@@ -19,7 +20,7 @@ use crate::search::product::{Product, products};
 use crate::search::reorder::{self, Wanted};
 use crate::search::settle::{alone, resting};
 use crate::search::transfer::{Roles, TransferItem, counts, padded};
-use crate::search::{self, Found, SearchOptions};
+use crate::search::{Found, SearchOptions};
 use ein_plan::Mesh;
 use std::collections::HashSet;
 
@@ -65,12 +66,11 @@ pub(super) struct Better {
 
 /// Looks for a better order of one product. `most`: the most operations of the busiest site.
 pub(super) fn improve(
-    program: &Program,
-    found: &Found,
-    options: &SearchOptions,
+    (program, found): (&Program, &Found),
+    layouts: &Layouts<'_>,
     most: f64,
-    deadline: &dyn Fn() -> bool,
 ) -> Option<Better> {
+    let options = &layouts.wanted;
     let mut all = products(program);
     all.sort_by_key(|product| std::cmp::Reverse(product.factors.len()));
     all.truncate(MOST_PRODUCTS);
@@ -91,7 +91,7 @@ pub(super) fn improve(
             around.collect::<Vec<_>>()
         );
         for mesh in meshes(&problem, product, found) {
-            if deadline() {
+            if (layouts.deadline)() {
                 return best;
             }
             let place = ProductOnMesh {
@@ -114,15 +114,11 @@ pub(super) fn improve(
             let Some(reordered) = product.reordered(program, &order) else {
                 continue;
             };
-            let least = best.as_ref().map_or(&found.price, |best| &best.found.price);
-            let below = SearchOptions {
-                ceiling: least.under(&options.objective),
-                ..options.clone()
-            };
-            let Ok(next) = search::layout(&reordered, &below, deadline) else {
+            let least = best.as_ref().map_or(found, |best| &best.found);
+            let Ok(next) = layouts.next(&reordered, Some(least)) else {
                 continue;
             };
-            let cheaper = next.price.compare(least, &options.objective).is_lt();
+            let cheaper = next.price.compare(&least.price, &options.objective).is_lt();
             if cheaper && next.price.load <= most {
                 best = Some(Better {
                     rewrite: Rewrite {

@@ -8,11 +8,12 @@
 //! x moves, 400000000 floats   =>   tok and the rows that are found move, 640 floats
 //! ```
 
+use super::layouts::Layouts;
 use super::report::Rewrite;
 use crate::einsum::{Definition, Program, Tensor, TensorId};
 use crate::rules::{Expand, RuleUse, lookup, wrapped};
+use crate::search::Found;
 use crate::search::problem::Problem;
-use crate::search::{self, Found, SearchOptions};
 use std::cmp::Ordering;
 
 /// Most tables that are tried one by one where they are no gain together.
@@ -56,26 +57,22 @@ impl Family {
         &self,
         (program, found): (&Program, &Found),
         disabled: &[String],
-        (wanted, most): (&SearchOptions, f64),
+        (layouts, most): (&Layouts<'_>, f64),
         tried: &mut usize,
-        deadline: &dyn Fn() -> bool,
     ) -> Option<Better> {
         let tables = (self.tables)(program);
         if tables.is_empty() || found.price.transfer == 0.0 {
             return None;
         }
         let mut attempt = |program: &Program, found: &Found, tables: &[TensorId]| {
-            if deadline() {
+            if (layouts.deadline)() {
                 return None;
             }
             let rewritten = (self.expand)(program, disabled, &|id| tables.contains(&id))?;
             *tried += 1;
-            let cheaper = SearchOptions {
-                ceiling: found.price.under(&wanted.objective),
-                ..wanted.clone()
-            };
-            let next = search::layout(&rewritten.program, &cheaper, deadline).ok()?;
-            let cheaper = next.price.compare(&found.price, &wanted.objective) == Ordering::Less;
+            let next = layouts.next(&rewritten.program, Some(found)).ok()?;
+            let objective = &layouts.wanted.objective;
+            let cheaper = next.price.compare(&found.price, objective) == Ordering::Less;
             let load = next.price.load - (self.added)(program, &rewritten.program, &next);
             let floats = [&next, found].map(|found| found.price.transfer);
             (cheaper && load <= most).then(|| Better {

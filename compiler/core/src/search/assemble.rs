@@ -9,61 +9,20 @@
 
 use super::choice::{Choice, Run, choices};
 use super::cost_table::CostTable;
+pub use super::domain::Domain;
+use super::domain::{distinct, wanted};
+use super::known::{Circumstances, Known, Tables};
 use super::mesh::AXES;
 use super::model::{Entry, Model, Variable};
 use super::network::{Eliminated, Network, Prices, Table};
 use super::problem::Problem;
 use super::settle;
 use super::transfer::Roles;
+use super::turns::{Turns, equal_axes, turned};
 use crate::ia::layout::TensorRole;
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
-use std::hash::Hash;
 use std::rc::Rc;
-
-/// The values that a variable may take; equal numbers mean equal lists.
-#[derive(Clone, Debug)]
-pub enum Domain {
-    /// Ways to run.
-    Runs(Rc<Vec<Choice>>, u64),
-    /// Places to rest.
-    Places(Rc<Vec<Roles>>, u64),
-}
-
-impl Domain {
-    /// Number of values.
-    pub fn len(&self) -> usize {
-        match self {
-            Domain::Runs(list, _) => list.len(),
-            Domain::Places(list, _) => list.len(),
-        }
-    }
-
-    /// Returns whether there is no value.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    fn number(&self) -> u64 {
-        match self {
-            Domain::Runs(_, number) | Domain::Places(_, number) => *number,
-        }
-    }
-
-    fn runs(&self) -> &[Choice] {
-        match self {
-            Domain::Runs(list, _) => list,
-            Domain::Places(..) => &[],
-        }
-    }
-
-    fn places(&self) -> &[Roles] {
-        match self {
-            Domain::Places(list, _) => list,
-            Domain::Runs(..) => &[],
-        }
-    }
-}
 
 /// The restrictions beyond those of the mesh itself.
 #[derive(Clone, Debug)]
@@ -88,27 +47,42 @@ pub struct Workspace<'a> {
     pub cost_table: CostTable<'a>,
     /// The variables that were eliminated on this mesh.
     pub eliminated: Eliminated,
-    lists: FxHashMap<(u64, Vec<Run>), u64>,
-    place_lists: FxHashMap<Vec<Roles>, u64>,
-    numbers: u64,
-    tables: FxHashMap<Vec<u64>, Prices>,
-    resting: FxHashMap<(Vec<u64>, u8), Rc<Vec<Roles>>>,
+    /// Whose tables these are.
+    pub known: &'a Known,
+    tables: Tables,
+}
+
+impl Drop for Workspace<'_> {
+    fn drop(&mut self) {
+        let mut tables = std::mem::take(&mut self.tables);
+        tables.conversions = std::mem::take(&mut self.cost_table.conversions);
+        tables.lasting = std::mem::take(&mut self.eliminated.lasting);
+        self.known.keep(self.circumstances(), tables);
+    }
 }
 
 impl<'a> Workspace<'a> {
-    /// A mesh's workspace.
-    pub fn new(problem: &'a Problem, model: &'a Model, cost_table: CostTable<'a>) -> Workspace<'a> {
+    /// A mesh's workspace, with the tables that are known of like programs.
+    pub fn new(
+        problem: &'a Problem,
+        model: &'a Model,
+        mut cost_table: CostTable<'a>,
+        known: &'a Known,
+    ) -> Workspace<'a> {
+        let mut tables = known.take(&circumstances(&cost_table));
+        cost_table.conversions = std::mem::take(&mut tables.conversions);
         Workspace {
             problem,
             model,
             cost_table,
-            eliminated: Eliminated::default(),
-            lists: FxHashMap::default(),
-            place_lists: FxHashMap::default(),
-            numbers: 0,
-            tables: FxHashMap::default(),
-            resting: FxHashMap::default(),
+            eliminated: Eliminated::after(std::mem::take(&mut tables.lasting)),
+            known,
+            tables,
         }
+    }
+
+    fn circumstances(&self) -> Circumstances {
+        circumstances(&self.cost_table)
     }
 
     /// The domains of all variables; the variable that has none, if one has.
@@ -176,14 +150,7 @@ impl<'a> Workspace<'a> {
     /// By variable and value: the class of values that differ in the order of axes of equal counts; none where no two axes are
     /// equal.
     pub fn turned(&self, domains: &[Domain]) -> Option<Vec<Vec<usize>>> {
-        let counts = self.cost_table.counts;
-        let groups: Vec<Vec<usize>> = (0..AXES)
-            .map(|axis| {
-                let equal = (axis..AXES).filter(|other| counts[*other] == counts[axis]);
-                equal.collect()
-            })
-            .filter(|group: &Vec<usize>| group.len() > 1 && counts[group[0]] > 1)
-            .collect();
+        let groups = equal_axes(self.cost_table.counts);
         if groups.is_empty() {
             return None;
         }
@@ -191,10 +158,10 @@ impl<'a> Workspace<'a> {
         let classes = domains.iter().map(|domain| {
             let classes = made.entry(domain.number()).or_insert_with(|| match domain {
                 Domain::Runs(list, _) => {
-                    distinct(list.iter().map(|choice| sorted(choice.run, &groups))).0
+                    distinct(list.iter().map(|choice| turned(choice.run, &groups))).0
                 }
                 Domain::Places(list, _) => {
-                    distinct(list.iter().map(|place| sorted(*place, &groups))).0
+                    distinct(list.iter().map(|place| turned(*place, &groups))).0
                 }
             });
             classes.clone()
@@ -205,20 +172,18 @@ impl<'a> Workspace<'a> {
     /// A list of runs of a statement as a domain.
     pub fn numbered(&mut self, at: usize, list: Rc<Vec<Choice>>) -> Domain {
         let key: Vec<Run> = list.iter().map(|choice| choice.run).collect();
-        let next = self.numbers + 1;
-        let number = *self
-            .lists
-            .entry((self.model.signatures[at], key))
-            .or_insert(next);
-        self.numbers = self.numbers.max(number);
+        let next = self.tables.lists + 1;
+        let known = self.tables.runs.entry((self.model.signatures[at], key));
+        let number = *known.or_insert(next);
+        self.tables.lists = self.tables.lists.max(number);
         Domain::Runs(list, number)
     }
 
     /// A list of resting places as a domain.
     pub fn places(&mut self, list: Rc<Vec<Roles>>) -> Domain {
-        let next = self.numbers + 1;
-        let number = *self.place_lists.entry(list.to_vec()).or_insert(next);
-        self.numbers = self.numbers.max(number);
+        let next = self.tables.lists + 1;
+        let number = *self.tables.places.entry(list.to_vec()).or_insert(next);
+        self.tables.lists = self.tables.lists.max(number);
         Domain::Places(list, number)
     }
 
@@ -226,7 +191,7 @@ impl<'a> Workspace<'a> {
     pub fn resting(&mut self, at: usize, copies: bool) -> Rc<Vec<Roles>> {
         let shape = &self.problem.tensors[at].shape;
         let (counts, objective) = (self.cost_table.counts, self.cost_table.objective);
-        let list = self.resting.entry((shape.clone(), u8::from(copies)));
+        let list = self.tables.resting.entry((shape.clone(), u8::from(copies)));
         list.or_insert_with(|| Rc::new(settle::resting(shape, counts, objective, copies)))
             .clone()
     }
@@ -240,7 +205,8 @@ impl<'a> Workspace<'a> {
         let model = self.model;
         for at in 0..self.problem.tensors.len() {
             if let Some(run) = model.run[at] {
-                let key = vec![0, domains[run].number()];
+                let [work, bytes] = self.cost_table.scale_of_runs();
+                let key = vec![0, domains[run].number(), work, bytes];
                 let prices = self.table(key, |space| {
                     let runs = domains[run].runs().iter();
                     runs.map(|choice| space.cost_table.run(choice)).collect()
@@ -385,12 +351,12 @@ impl<'a> Workspace<'a> {
     }
 
     fn table(&mut self, key: Vec<u64>, make: impl FnOnce(&mut Self) -> Vec<f64>) -> Prices {
-        if let Some(prices) = self.tables.get(&key) {
+        if let Some(prices) = self.tables.prices.get(&key) {
             return prices.clone();
         }
         let values = make(self);
         let prices = self.eliminated.number(values);
-        self.tables.insert(key, prices.clone());
+        self.tables.prices.insert(key, prices.clone());
         prices
     }
 
@@ -462,10 +428,16 @@ impl<'a> Workspace<'a> {
                 onward[number * rests.len() + place] = price + resting;
             }
         }
-        let mut least = Vec::with_capacity(gives.len() * needs.len());
-        for there in there.chunks_exact(rests.len().max(1)) {
-            let onward = onward.chunks_exact(rests.len().max(1));
-            least.extend(onward.map(|onward| least_sum(there, onward)));
+        let turns = Turns::new(self.cost_table.counts, &gives, &needs);
+        let mut least: Vec<f64> = Vec::with_capacity(gives.len() * needs.len());
+        for (row, there) in there.chunks_exact(rests.len().max(1)).enumerate() {
+            let onward = onward.chunks_exact(rests.len().max(1)).enumerate();
+            least = onward.fold(least, |mut least, (column, onward)| {
+                let known = turns.before(row, column);
+                let known = known.map(|(row, column)| least[row * needs.len() + column]);
+                least.push(known.unwrap_or_else(|| least_sum(there, onward)));
+                least
+            });
         }
         let mut prices = Vec::with_capacity(rows.len() * columns.len());
         for row in rows {
@@ -476,16 +448,14 @@ impl<'a> Workspace<'a> {
     }
 }
 
-/// Roles with those of each group of axes in ascending order.
-fn sorted<T: Ord + Copy>(mut roles: [T; AXES], groups: &[Vec<usize>]) -> [T; AXES] {
-    for group in groups {
-        let mut own: Vec<T> = group.iter().map(|axis| roles[*axis]).collect();
-        own.sort_unstable();
-        for (axis, role) in group.iter().zip(own) {
-            roles[*axis] = role;
-        }
+/// The circumstances under which the prices of a table hold.
+fn circumstances(cost_table: &CostTable<'_>) -> Circumstances {
+    Circumstances {
+        counts: cost_table.counts,
+        objective: *cost_table.objective,
+        weights: cost_table.weights,
+        disabled_moves: cost_table.disabled_moves,
     }
-    roles
 }
 
 /// The least sum of entries at the same place. Four minima side by side, as a vector unit takes them.
@@ -506,30 +476,10 @@ fn least_sum(left: &[f64], right: &[f64]) -> f64 {
     rest.chain(least).fold(f64::INFINITY, f64::min)
 }
 
-/// The different items in the order in which they first stand, and for each item which of them it is.
-fn distinct<T: Eq + Hash + Clone>(items: impl Iterator<Item = T>) -> (Vec<usize>, Vec<T>) {
-    let (mut numbers, mut found) = (FxHashMap::default(), vec![]);
-    let of = items.map(|item| {
-        *numbers.entry(item).or_insert_with_key(|item| {
-            found.push(item.clone());
-            found.len() - 1
-        })
-    });
-    (of.collect(), found)
-}
-
 impl Network {
     fn add(&mut self, variables: Vec<usize>, prices: Prices) {
         self.tables.push(Table { variables, prices });
     }
-}
-
-/// The different placements in which a run reads a tensor.
-fn wanted(choice: &Choice, numbers: &[usize]) -> Vec<Roles> {
-    let mut needs: Vec<Roles> = numbers.iter().map(|number| choice.needs[*number]).collect();
-    needs.sort_unstable();
-    needs.dedup();
-    needs
 }
 
 fn key(kind: u64, goods: usize, domains: &[&Domain], numbers: &[usize]) -> Vec<u64> {

@@ -252,19 +252,19 @@ pub fn restricted(network: &Network, kept: &[Vec<usize>], eliminated: &mut Elimi
     }
 }
 
-/// The network of classes of values, each with the least prices of its values.
+/// The network of classes of values, each with the least prices of its values. Tables of one number have the same classes in every
+/// network.
 fn quotient(network: &Network, classes: &[Vec<usize>], eliminated: &mut Eliminated) -> Network {
     let count = |x: usize| classes[x].iter().max().map_or(0, |most| most + 1);
     let domains: Vec<usize> = (0..classes.len()).map(count).collect();
-    let mut made: FxHashMap<(u64, Vec<&[usize]>), Prices> = FxHashMap::default();
     let mut tables = vec![];
     for table in &network.tables {
-        let lists = table.variables.iter().map(|x| classes[*x].as_slice());
-        let lists: Vec<&[usize]> = lists.collect();
-        let key = (table.prices.number, lists.clone());
-        let prices = made.entry(key).or_insert_with(|| {
+        let number = table.prices.number;
+        let known = eliminated.lasting.classes.get(&number).cloned();
+        let prices = known.unwrap_or_else(|| {
+            let lists = table.variables.iter().map(|x| classes[*x].as_slice());
             let mut places = vec![0usize];
-            for (x, list) in table.variables.iter().zip(&lists) {
+            for (x, list) in table.variables.iter().zip(lists) {
                 let size = domains[*x];
                 let wider = places
                     .iter()
@@ -276,11 +276,13 @@ fn quotient(network: &Network, classes: &[Vec<usize>], eliminated: &mut Eliminat
             for (place, price) in places.into_iter().zip(table.prices.values.iter()) {
                 least[place] = least[place].min(*price);
             }
-            eliminated.number(least)
+            let least = eliminated.number(least);
+            eliminated.lasting.classes.insert(number, least.clone());
+            least
         });
         tables.push(Table {
             variables: table.variables.clone(),
-            prices: prices.clone(),
+            prices,
         });
     }
     Network { domains, tables }

@@ -130,18 +130,35 @@ pub struct CostTable<'a> {
     pub weights: Weights,
     /// Conversions that are not to be had.
     pub disabled_moves: DisabledMoves,
+    /// Conversions that have been priced.
+    pub conversions: Conversions,
     total: f64,
     bytes: f64,
+    windows: Vec<ReadWindows>,
+}
+
+/// Prices of conversions on one mesh under one objective, and the numbers of what is converted. They hold for every program
+/// whose windows have the same numbers.
+#[derive(Debug, Default)]
+pub struct Conversions {
     numbers: FxHashMap<(Vec<u64>, u64, u64, u64), usize>,
     kept: Vec<Kept>,
-    windows: Vec<ReadWindows>,
     /// Prices of conversions to windows, by goods.
     windowed: FxHashMap<(usize, Roles, Roles), f64>,
     /// By goods and placement: what sites hold there, or need where it is one of windows.
     boxes: FxHashMap<(usize, Roles), Rc<SiteBoxes>>,
 }
 
+impl Conversions {
+    /// How many prices there is room for.
+    pub fn count(&self) -> usize {
+        let kept = self.kept.iter().map(|kept| kept.prices.len());
+        kept.sum::<usize>() + self.windowed.len()
+    }
+}
+
 /// The prices between the placements of tensors of one shape; NaN until they are asked for.
+#[derive(Debug)]
 struct Kept {
     shape: Vec<u64>,
     columns: f64,
@@ -166,12 +183,14 @@ impl<'a> CostTable<'a> {
             disabled_moves: DisabledMoves::default(),
             total: problem.total.max(1.0),
             bytes: bytes.sum::<f64>().max(1.0),
-            numbers: FxHashMap::default(),
-            kept: vec![],
             windows: problem.windows.clone(),
-            windowed: FxHashMap::default(),
-            boxes: FxHashMap::default(),
+            conversions: Conversions::default(),
         }
+    }
+
+    /// Returns the numbers that prices of runs depend on beside the run: they differ from program to program.
+    pub fn scale_of_runs(&self) -> [u64; 2] {
+        [self.total.to_bits(), self.bytes.to_bits()]
     }
 
     /// A number for tensors that cost the same to convert.
@@ -179,12 +198,12 @@ impl<'a> CostTable<'a> {
         let columns = tensor.statement().map_or(1.0, |s| s.columns);
         let (width, times) = (tensor.width as u64, tensor.times.to_bits());
         let key = (tensor.shape.clone(), columns as u64, width, times);
-        let next = self.kept.len();
-        let number = *self.numbers.entry(key).or_insert(next);
+        let next = self.conversions.kept.len();
+        let number = *self.conversions.numbers.entry(key).or_insert(next);
         if number == next {
             let placements = (tensor.shape.len() + 3).pow(3);
             let entries = placements * placements;
-            self.kept.push(Kept {
+            self.conversions.kept.push(Kept {
                 shape: tensor.shape.clone(),
                 columns,
                 width: tensor.width,
@@ -198,19 +217,19 @@ impl<'a> CostTable<'a> {
     /// The price of a conversion; infinite where there is none.
     pub fn convert(&mut self, goods: usize, from: Roles, to: Roles) -> f64 {
         if is_windowed(to) {
-            if let Some(price) = self.windowed.get(&(goods, from, to)) {
+            if let Some(price) = self.conversions.windowed.get(&(goods, from, to)) {
                 return *price;
             }
             let moved = (!from.contains(&TensorRole::Partial)).then(|| {
                 let (held, needed) = (self.boxes(goods, from), self.boxes(goods, to));
-                let shape = &self.kept[goods].shape;
+                let shape = &self.conversions.kept[goods].shape;
                 windows::between(shape, self.counts, from, &held, &needed)
             });
             let price = self.price(goods, from, to, moved);
-            self.windowed.insert((goods, from, to), price);
+            self.conversions.windowed.insert((goods, from, to), price);
             return price;
         }
-        let kept = &self.kept[goods];
+        let kept = &self.conversions.kept[goods];
         let base = kept.shape.len() + 3;
         let place = |roles: Roles| roles.iter().fold(0, |at, role| at * base + code(*role));
         let at = place(from) * base.pow(3) + place(to);
@@ -221,7 +240,7 @@ impl<'a> CostTable<'a> {
         }
         let moved = convert(self.item(goods), self.counts, from, to);
         let price = self.price(goods, from, to, moved);
-        if let Some(slot) = self.kept[goods].prices.get_mut(at) {
+        if let Some(slot) = self.conversions.kept[goods].prices.get_mut(at) {
             *slot = price;
         }
         price
@@ -229,9 +248,9 @@ impl<'a> CostTable<'a> {
 
     /// The prices of the conversions from each placement to each, those of the first one first.
     pub fn converts(&mut self, goods: usize, from: &[Roles], to: &[Roles]) -> Vec<f64> {
-        let base = self.kept[goods].shape.len() + 3;
+        let base = self.conversions.kept[goods].shape.len() + 3;
         let place = |roles: &Roles| roles.iter().fold(0, |at, role| at * base + code(*role));
-        let known = !self.kept[goods].prices.is_empty();
+        let known = !self.conversions.kept[goods].prices.is_empty();
         let places: Vec<Option<usize>> = to
             .iter()
             .map(|to| (known && !is_windowed(*to)).then(|| place(to)))
@@ -240,7 +259,9 @@ impl<'a> CostTable<'a> {
         for from in from {
             let start = place(from) * base.pow(3);
             for (to, at) in to.iter().zip(&places) {
-                let price = at.map_or(f64::NAN, |at| self.kept[goods].prices[start + at]);
+                let price = at.map_or(f64::NAN, |at| {
+                    self.conversions.kept[goods].prices[start + at]
+                });
                 prices.push(match price.is_nan() {
                     true => self.convert(goods, *from, *to),
                     false => price,
@@ -251,7 +272,7 @@ impl<'a> CostTable<'a> {
     }
 
     fn item(&self, goods: usize) -> TransferItem<'_> {
-        let kept = &self.kept[goods];
+        let kept = &self.conversions.kept[goods];
         TransferItem {
             shape: &kept.shape,
             columns: kept.columns,
@@ -261,7 +282,7 @@ impl<'a> CostTable<'a> {
 
     /// The boxes of sites at a placement, or in windows.
     fn boxes(&mut self, goods: usize, at: Roles) -> Rc<SiteBoxes> {
-        if let Some(boxes) = self.boxes.get(&(goods, at)) {
+        if let Some(boxes) = self.conversions.boxes.get(&(goods, at)) {
             return Rc::clone(boxes);
         }
         let item = self.item(goods);
@@ -269,13 +290,15 @@ impl<'a> CostTable<'a> {
             true => SiteBoxes::needed(item, self.counts, at),
             false => SiteBoxes::held(item.shape, self.counts, at),
         });
-        self.boxes.insert((goods, at), Rc::clone(&boxes));
+        self.conversions
+            .boxes
+            .insert((goods, at), Rc::clone(&boxes));
         boxes
     }
 
     /// The price of a move between two placements; infinite if there is none.
     fn price(&self, goods: usize, from: Roles, to: Roles, moved: Option<Move>) -> f64 {
-        let kept = &self.kept[goods];
+        let kept = &self.conversions.kept[goods];
         let disabled_moves = self.disabled_moves.conversion(self.counts, from, to);
         match moved.filter(|_| !disabled_moves) {
             None => f64::INFINITY,
@@ -313,7 +336,7 @@ impl<'a> CostTable<'a> {
         if self.weights.resident == 0.0 || price == 0.0 || price.is_infinite() {
             return price;
         }
-        let kept = &self.kept[goods];
+        let kept = &self.conversions.kept[goods];
         let copy = share(&kept.shape, self.counts, rest) * kept.width;
         let copy = rounded(self.weights.resident * copy, self.weights.quantum);
         (price - copy).max(0.0)

@@ -1,7 +1,7 @@
 //! A good plan where the exact one is out of reach: the axes of a mesh one or two at a time.
 //!
 //! The mesh is grown axis by axis, what is decided staying as it is; then single axes are freed in turn, then pairs,
-//! until nothing improves. With one axis free no domain is larger than a statement has indices. Must not know
+//! until nothing improves; pairs as long as that takes few operations. With one axis free no domain is larger than a statement has indices. Must not know
 //! which meshes there are.
 //!
 //! ```text
@@ -18,6 +18,12 @@ use super::problem::Problem;
 use super::transfer::{Counts, Roles};
 use std::collections::HashMap;
 use std::rc::Rc;
+
+/// Operations of a step: what takes more ends with the best choice that was met.
+const STEP: f64 = 2e8;
+
+/// Operations after which no pair of axes is freed any more.
+const PAIRS: f64 = 4e8;
 
 /// Rounds over all axes.
 const MOST_ROUNDS: usize = 6;
@@ -44,12 +50,14 @@ struct Descent<'a, 'b> {
     domains: &'a [Domain],
     values: Vec<Value>,
     value: f64,
+    /// Operations, of the workspace, up to which pairs of axes are freed.
+    pairs_until: f64,
     cap: usize,
     scale: f64,
 }
 
-/// Grows a plan on the axes of a workspace's mesh and improves it; the better of both orders of growth. `thorough`:
-/// pairs of axes too. `scale`: about what a plan costs. `None`: nothing admissible was found, or the deadline passed before anything was.
+/// Grows a plan on the axes of a workspace's mesh and improves it. `thorough`: the best of all orders of growth, and pairs of axes
+/// too. `scale`: about what a plan costs. `None`: nothing admissible was found, or the deadline passed before anything was.
 pub fn descend(
     space: &mut Workspace<'_>,
     domains: &[Domain],
@@ -61,10 +69,11 @@ pub fn descend(
 ) -> Option<Descended> {
     let counts = space.cost_table.counts;
     let used: Vec<usize> = (0..AXES).filter(|axis| counts[*axis] > 1).collect();
-    let mut orders = vec![used.clone()];
-    if thorough && used.len() > 1 {
-        orders.push(used.iter().rev().copied().collect());
-    }
+    let orders = match thorough {
+        true => permutations(&used),
+        false => vec![used.clone()],
+    };
+    let pairs_until = space.eliminated.operations + PAIRS;
     let mut best: Option<(f64, Vec<Value>)> = None;
     for order in orders {
         let Some(values) = grow(space, allowed, &order, cap, scale, deadline) else {
@@ -75,6 +84,7 @@ pub fn descend(
             domains,
             values,
             value: f64::INFINITY,
+            pairs_until,
             cap,
             scale,
         };
@@ -122,7 +132,9 @@ impl Descent<'_, '_> {
             }
             if thorough {
                 for free in &pairs {
-                    self.free(free, deadline);
+                    if self.space.eliminated.operations < self.pairs_until {
+                        self.free(free, deadline);
+                    }
                 }
             }
             if self.value >= before || deadline() {
@@ -140,6 +152,19 @@ impl Descent<'_, '_> {
             (self.value, self.values) = (value, values);
         }
     }
+}
+
+/// All orders of axes, the given one first.
+fn permutations(axes: &[usize]) -> Vec<Vec<usize>> {
+    if axes.is_empty() {
+        return vec![vec![]];
+    }
+    let firsts = axes.iter().flat_map(|first| {
+        let others: Vec<usize> = axes.iter().copied().filter(|axis| axis != first).collect();
+        let rest = permutations(&others).into_iter();
+        rest.map(move |rest| [*first].into_iter().chain(rest).collect())
+    });
+    firsts.collect()
 }
 
 /// A plan on the axes of `order`, each decided with the earlier ones fixed.
@@ -173,7 +198,7 @@ fn grow(
         let weights: Weights = space.cost_table.weights;
         let mut cost_table = CostTable::new(problem, counts, objective, weights);
         cost_table.disabled_moves = space.cost_table.disabled_moves;
-        let mut stage = Workspace::new(problem, model, cost_table);
+        let mut stage = Workspace::new(problem, model, cost_table, space.known);
         let domains = stage.domains(&part).ok()?;
         let narrowed = match &values {
             None => domains,
@@ -236,6 +261,7 @@ fn solve(
 ) -> Option<(f64, Vec<Value>)> {
     let network = space.network(domains);
     let eliminated = &mut space.eliminated;
+    eliminated.budget = eliminated.operations + STEP;
     let infinite = f64::INFINITY;
     let solved = narrow::solve(&network, None, cap, scale, infinite, eliminated, deadline);
     space.eliminated.forget();

@@ -12,6 +12,7 @@ use super::balance::Balance;
 use super::choice::{Choice, Run};
 use super::cost_table::{CostTable, Objective, Weights};
 use super::descent::descend;
+use super::known::Known;
 use super::model::Model;
 use super::narrow;
 use super::network::Stop;
@@ -68,6 +69,8 @@ pub(super) struct Search<'a> {
     pub(super) problem: &'a Problem,
     pub(super) options: &'a SearchOptions,
     pub(super) model: Model,
+    /// Prices and tables of earlier searches.
+    pub(super) known: &'a Known,
     pub(super) balance: Balance,
     pub(super) runs: HashMap<usize, Run>,
     pub(super) rests: HashMap<usize, Roles>,
@@ -85,6 +88,7 @@ impl<'a> Search<'a> {
     pub(super) fn new(
         problem: &'a Problem,
         options: &'a SearchOptions,
+        known: &'a Known,
         tight: bool,
     ) -> Result<Search<'a>, NoLayout> {
         let pinned = &options.pinned;
@@ -115,12 +119,13 @@ impl<'a> Search<'a> {
         if options.all_sites {
             balance.meshes.retain(|mesh| mesh.sites() == sites);
         }
-        let model = Model::new(problem);
+        let model = known.model(problem);
         let objective = &options.objective;
         let numbers = |id: &TensorId| id.0 as usize;
         Ok(Search {
             problem,
             options,
+            known,
             runs: pinned
                 .statements
                 .iter()
@@ -234,7 +239,7 @@ impl Search<'_> {
         let (problem, options) = (self.problem, self.options);
         let mut cost_table = CostTable::new(problem, counts(mesh), &options.objective, weights);
         cost_table.disabled_moves = options.disabled_moves;
-        let mut space = Workspace::new(problem, &self.model, cost_table);
+        let mut space = Workspace::new(problem, &self.model, cost_table, self.known);
         let allowed = Allowed {
             limits: &self.balance.limits,
             memory: options.memory.map(|bytes| bytes as f64),

@@ -65,6 +65,11 @@ pub struct Model {
 impl Model {
     /// The variables of a problem.
     pub fn new(problem: &Problem) -> Model {
+        Model::with_signatures(problem, &mut HashMap::new())
+    }
+
+    /// [`Model::new`], with statements that have numbers already.
+    pub fn with_signatures(problem: &Problem, numbers: &mut HashMap<Vec<u64>, u64>) -> Model {
         let count = problem.tensors.len();
         let mut readers: Vec<Vec<(usize, Vec<usize>)>> = vec![vec![]; count];
         for (at, tensor) in problem.tensors.iter().enumerate() {
@@ -81,7 +86,7 @@ impl Model {
             run: vec![None; count],
             rest: vec![None; count],
             common: vec![None; count],
-            signatures: signatures(problem),
+            signatures: signatures(problem, numbers),
             readers,
         };
         for at in 0..count {
@@ -148,8 +153,7 @@ impl Model {
     }
 }
 
-fn signatures(problem: &Problem) -> Vec<u64> {
-    let mut numbers: HashMap<Vec<u64>, u64> = HashMap::new();
+fn signatures(problem: &Problem, numbers: &mut HashMap<Vec<u64>, u64>) -> Vec<u64> {
     let mut signatures = vec![0; problem.tensors.len()];
     for (at, statement) in problem.statements() {
         let next = numbers.len() as u64 + 1;

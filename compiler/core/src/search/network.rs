@@ -11,27 +11,11 @@
 //! x in 0..2, y in 0..2, price(x, y) = [[3, 1], [2, 4]]: eliminate x, m(y) = [2, 1]; the least is 1 at (0, 1)
 //! ```
 
+use super::eliminate::eliminate;
+pub use super::table::{Prices, Table};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::rc::Rc;
-
-/// A table of prices over some variables, the last one fastest; infinite where a combination is not allowed.
-#[derive(Clone, Debug)]
-pub struct Table {
-    /// Different variables.
-    pub variables: Vec<usize>,
-    /// One price a combination.
-    pub prices: Prices,
-}
-
-/// The entries of a table, with a number that equal entries may share.
-#[derive(Clone, Debug)]
-pub struct Prices {
-    /// The entries.
-    pub values: Rc<Vec<f64>>,
-    /// Equal numbers mean equal entries.
-    pub number: u64,
-}
 
 /// A network.
 #[derive(Clone, Debug, Default)]
@@ -71,10 +55,20 @@ pub enum Stop {
     Deadline,
 }
 
+/// Facts about numbered tables that hold in every network that has them.
+#[derive(Debug, Default)]
+pub struct Lasting {
+    /// The last number that was given to a table.
+    last: u64,
+    /// By table: the table of the classes of its values.
+    pub classes: FxHashMap<u64, Prices>,
+}
+
 /// Eliminations that were done, for reuse: by the sizes and tables that went in.
 #[derive(Debug)]
 pub struct Eliminated {
-    numbers: u64,
+    /// The numbers of tables.
+    pub lasting: Lasting,
     results: FxHashMap<Vec<u64>, Prices>,
     /// How many eliminations were found here rather than done.
     pub reused: usize,
@@ -87,7 +81,7 @@ pub struct Eliminated {
 impl Default for Eliminated {
     fn default() -> Eliminated {
         Eliminated {
-            numbers: 0,
+            lasting: Lasting::default(),
             results: FxHashMap::default(),
             reused: 0,
             operations: 0.0,
@@ -97,6 +91,14 @@ impl Default for Eliminated {
 }
 
 impl Eliminated {
+    /// Nothing is eliminated yet; this is known of tables.
+    pub fn after(lasting: Lasting) -> Eliminated {
+        Eliminated {
+            lasting,
+            ..Eliminated::default()
+        }
+    }
+
     /// Forgets what was eliminated; numbers stay valid.
     pub fn forget(&mut self) {
         self.results.clear();
@@ -104,10 +106,10 @@ impl Eliminated {
 
     /// A number for entries that are equal to no other table's, as far as is known.
     pub fn number(&mut self, values: Vec<f64>) -> Prices {
-        self.numbers += 1;
+        self.lasting.last += 1;
         Prices {
             values: Rc::new(values),
-            number: self.numbers,
+            number: self.lasting.last,
         }
     }
 }
@@ -115,17 +117,17 @@ impl Eliminated {
 impl Network {
     /// The order in which variables are eliminated, and what that takes.
     pub fn order(&self) -> (Vec<usize>, Effort) {
-        self.order_up_to(f64::INFINITY)
+        self.order_up_to(f64::INFINITY, f64::INFINITY)
     }
 
     /// Returns whether eliminating every variable takes at most so many operations, and no table of more than `cap` entries.
     pub fn is_small(&self, operations: f64, cap: usize) -> bool {
-        let (_, effort) = self.order_up_to(operations);
+        let (_, effort) = self.order_up_to(operations, cap as f64);
         effort.operations <= operations && effort.largest <= cap as f64
     }
 
-    /// [`Network::order`] as far as it takes so many operations.
-    fn order_up_to(&self, operations: f64) -> (Vec<usize>, Effort) {
+    /// [`Network::order`] as far as it takes so many operations, and no table of more than `cap` entries.
+    fn order_up_to(&self, operations: f64, cap: f64) -> (Vec<usize>, Effort) {
         let count = self.domains.len();
         let mut neighbours: Vec<Vec<usize>> = vec![vec![]; count];
         for Table { variables, .. } in &self.tables {
@@ -152,7 +154,7 @@ impl Network {
         let mut order = vec![];
         let mut effort = Effort::default();
         while let Some((_, _, x)) = left.pop_first() {
-            if effort.operations > operations {
+            if effort.operations > operations || effort.largest > cap {
                 break;
             }
             let around = std::mem::take(&mut neighbours[x]);
@@ -161,10 +163,7 @@ impl Network {
             for y in &around {
                 left.remove(&place(*y, &sizes, &age));
                 let list = &mut neighbours[*y];
-                list.extend(around.iter().filter(|z| *z != y));
-                list.retain(|z| *z != x);
-                list.sort_unstable();
-                list.dedup();
+                *list = merged(list, &around, |z| z != x && z != *y);
                 sizes[*y] = size(*y, list);
                 age[*y] = age[*y].max(age[x] + 1);
                 left.insert(place(*y, &sizes, &age));
@@ -352,146 +351,18 @@ impl Network {
     }
 }
 
-/// A table with its axes in the order that the elimination loops in.
-struct Aligned {
-    /// Distance between neighbours along each looped variable; 0 where the table does not depend on it.
-    strides: Vec<usize>,
-    values: Vec<f64>,
-}
-
-/// `min over x` of the sum of the tables, over `around` in row-major order; `None` once the deadline has passed.
-fn eliminate(
-    domains: &[usize],
-    x: usize,
-    around: &[usize],
-    tables: &[Table],
-    deadline: &dyn Fn() -> bool,
-) -> Option<Vec<f64>> {
-    let count = domains[x];
-    // The last variable is the inner loop: prices of one choice of `x` along it are a row.
-    let (outer, last) = match around.split_last() {
-        Some((last, outer)) => (outer, Some(*last)),
-        None => (around, None),
-    };
-    let row = last.map_or(1, |y| domains[y]);
-    let (with_last, without): (Vec<&Table>, Vec<&Table>) = tables
-        .iter()
-        .partition(|table| last.is_some_and(|y| table.variables.contains(&y)));
-    let rows: Vec<Aligned> = with_last
-        .iter()
-        .map(|table| aligned(domains, table, outer, x, last))
-        .collect();
-    let bases: Vec<Aligned> = without
-        .iter()
-        .map(|table| aligned(domains, table, outer, x, None))
-        .collect();
-    let combinations: usize = outer.iter().map(|y| domains[*y]).product();
-    let mut result = vec![f64::INFINITY; combinations * row];
-    let mut at = vec![0usize; outer.len()];
-    let mut sum = vec![0.0; row];
-    for combination in 0..combinations {
-        if combination % 256 == 255 && deadline() {
-            return None;
-        }
-        let start = |table: &Aligned| -> usize {
-            table
-                .strides
-                .iter()
-                .zip(&at)
-                .map(|(stride, at)| stride * at)
-                .sum()
-        };
-        let base_starts: Vec<usize> = bases.iter().map(start).collect();
-        let row_starts: Vec<usize> = rows.iter().map(start).collect();
-        let best = &mut result[combination * row..(combination + 1) * row];
-        for choice in 0..count {
-            let with_base = bases.iter().zip(&base_starts);
-            let base: f64 = with_base
-                .map(|(table, start)| table.values[start + choice])
-                .sum();
-            if base == f64::INFINITY {
-                continue;
-            }
-            let part = |number: usize| {
-                let start = row_starts[number] + choice * row;
-                &rows[number].values[start..start + row]
-            };
-            match rows.len() {
-                0 => best
-                    .iter_mut()
-                    .for_each(|b| *b = if base < *b { base } else { *b }),
-                1 => lower(best, part(0), base),
-                _ => {
-                    sum.copy_from_slice(part(0));
-                    for number in 1..rows.len() {
-                        sum.iter_mut().zip(part(number)).for_each(|(s, p)| *s += p);
-                    }
-                    lower(best, &sum, base);
-                }
-            }
-        }
-        for (at, y) in at.iter_mut().zip(outer).rev() {
-            *at += 1;
-            if *at < domains[*y] {
-                break;
-            }
-            *at = 0;
+/// Those of two ascending lists that are wanted, ascending, each once.
+fn merged(left: &[usize], right: &[usize], wanted: impl Fn(usize) -> bool) -> Vec<usize> {
+    let mut all = Vec::with_capacity(left.len() + right.len());
+    let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
+    while let Some(next) = match (left.peek(), right.peek()) {
+        (Some(a), Some(b)) if a <= b => left.next(),
+        (Some(_), None) => left.next(),
+        _ => right.next(),
+    } {
+        if wanted(*next) && all.last() != Some(next) {
+            all.push(*next);
         }
     }
-    Some(result)
-}
-
-fn lower(best: &mut [f64], row: &[f64], base: f64) {
-    for (best, price) in best.iter_mut().zip(row) {
-        let price = price + base;
-        *best = if price < *best { price } else { *best };
-    }
-}
-
-/// A table in the order: its outer variables, `x`, then `last` if it is given.
-fn aligned(
-    domains: &[usize],
-    table: &Table,
-    outer: &[usize],
-    x: usize,
-    last: Option<usize>,
-) -> Aligned {
-    let order: Vec<usize> = outer
-        .iter()
-        .copied()
-        .filter(|y| table.variables.contains(y))
-        .chain([x])
-        .chain(last)
-        .collect();
-    let own = |y: usize| -> usize {
-        let place = table.variables.iter().position(|z| *z == y);
-        let after = &table.variables[place.map_or(0, |p| p + 1)..];
-        after.iter().map(|z| domains[*z]).product()
-    };
-    let own: Vec<usize> = order.iter().map(|y| own(*y)).collect();
-    let total = table.prices.values.len();
-    let mut values = Vec::with_capacity(total);
-    let mut at = vec![0usize; order.len()];
-    let mut from = 0;
-    for _ in 0..total {
-        values.push(table.prices.values[from]);
-        for (place, y) in order.iter().enumerate().rev() {
-            at[place] += 1;
-            from += own[place];
-            if at[place] < domains[*y] {
-                break;
-            }
-            from -= own[place] * domains[*y];
-            at[place] = 0;
-        }
-    }
-    let strides = outer
-        .iter()
-        .map(|y| {
-            let place = order.iter().position(|z| z == y);
-            let after = place.map(|p| order[p + 1..].iter().map(|z| domains[*z]).product());
-            after.unwrap_or(0)
-        })
-        .collect();
-    Aligned { strides, values }
+    all
 }

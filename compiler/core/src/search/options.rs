@@ -28,8 +28,12 @@ pub struct SearchOptions {
     pub balance: f64,
     /// The most bytes of relations that a site may hold at one time.
     pub memory: Option<u64>,
+    /// True if a plan found by a quick descent will do.
+    pub quick: bool,
     /// Plans whose price in the objective's unit is above this do not matter.
     pub ceiling: f64,
+    /// The price of a plan, of this program or of one that computes the same, on which no site idles; infinite if none is known.
+    pub busy: f64,
     /// The most entries of a table of the exact search; 1 << 24 is usual.
     pub table_cap: usize,
     /// The decisions that are made already.
@@ -47,10 +51,25 @@ impl SearchOptions {
             objective,
             balance: 1.25,
             memory: None,
+            quick: false,
             ceiling: f64::INFINITY,
+            busy: f64::INFINITY,
             table_cap: 1 << 24,
             pinned: Pinned::default(),
             disabled_moves: DisabledMoves::default(),
+        }
+    }
+}
+
+impl SearchOptions {
+    /// The options of a search that looks for something cheaper than a plan of a program that computes the same.
+    pub fn cheaper_than(&self, found: &Found) -> SearchOptions {
+        let price = found.price.under(&self.objective);
+        let all = found.layout.mesh.sites() == self.sites && found.report.kappa <= self.balance;
+        SearchOptions {
+            ceiling: self.ceiling.min(price),
+            busy: if all { self.busy.min(price) } else { self.busy },
+            ..self.clone()
         }
     }
 }

@@ -129,8 +129,12 @@ impl Tensor {
 impl Problem {
     /// The problem of a program whose statements are verified.
     pub fn new(program: &Program) -> Problem {
+        Problem::with_windows(program, vec![])
+    }
+
+    /// [`Problem::new`], with windows that have numbers already.
+    pub fn with_windows(program: &Program, mut windows: Vec<ReadWindows>) -> Problem {
         let mut tensors: Vec<Tensor> = vec![];
-        let mut windows = vec![];
         let times = program.expected_times();
         let everywhere = program.known_everywhere();
         for (at, tensor) in program.tensors.iter().enumerate() {

@@ -28,6 +28,8 @@ pub struct SearchReport {
     pub meshes: Vec<MeshReport>,
     /// The price of the plan less what no plan is below.
     pub gap: f64,
+    /// True if a quick descent was all that was made.
+    pub quick: bool,
     /// True if the deadline cut the search short.
     pub interrupted: bool,
 }

@@ -9,6 +9,7 @@
 
 use super::cost_table::{Objective, Weights};
 use super::explore::{BUDGET, Candidate, How, Looked, Search};
+use super::known::Known;
 use super::options::{Found, Nearest, NoLayout, Pinned, SearchOptions};
 use super::problem::Problem;
 use super::report::{MeshReport, Outcome, SearchReport};
@@ -27,9 +28,27 @@ pub fn layout(
     options: &SearchOptions,
     deadline: &dyn Fn() -> bool,
 ) -> Result<Found, NoLayout> {
-    let problem = Problem::new(program);
-    let found = balanced(&problem, options, deadline)?;
-    busy(&problem, options, found, deadline)
+    layout_knowing(program, options, &Known::default(), deadline)
+}
+
+/// [`layout`], with the prices and tables of searches of like programs under the same options.
+pub fn layout_knowing(
+    program: &Program,
+    options: &SearchOptions,
+    known: &Known,
+    deadline: &dyn Fn() -> bool,
+) -> Result<Found, NoLayout> {
+    let problem = &known.problem(program);
+    let of = Asked { problem, known };
+    let found = balanced(of, options, deadline)?;
+    busy(of, options, found, deadline)
+}
+
+/// A problem, and what is known of others like it.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    problem: &'a Problem,
+    known: &'a Known,
 }
 
 /// The best plan, and the best of those on all sites, if it is known.
@@ -40,14 +59,14 @@ struct Best {
 
 /// Searches with the least balance factor, from the one asked for, at which there is a plan at all.
 fn balanced(
-    problem: &Problem,
+    of: Asked<'_>,
     options: &SearchOptions,
     deadline: &dyn Fn() -> bool,
 ) -> Result<Best, NoLayout> {
     let mut options = options.clone();
     let pinned = options.pinned != Pinned::default();
     loop {
-        match search(problem, &options, deadline) {
+        match search(of, &options, deadline) {
             Err(NoLayout::Pinned(_)) if !pinned && options.balance < MOST_BALANCE => {
                 options.balance *= 1.25;
             }
@@ -59,7 +78,7 @@ fn balanced(
 /// Returns the result, unless it leaves sites idle for nothing: in total fewer sites move less simply because there are
 /// fewer, so they are taken only where each of them moves less too.
 fn busy(
-    problem: &Problem,
+    of: Asked<'_>,
     options: &SearchOptions,
     Best { found, full }: Best,
     deadline: &dyn Fn() -> bool,
@@ -72,19 +91,21 @@ fn busy(
     }
     let all = SearchOptions {
         all_sites: true,
-        ceiling: f64::INFINITY,
+        ceiling: options.busy,
         ..options.clone()
     };
+    let each = |price: f64, sites: u32| price / f64::from(sites);
+    let mine = each(found.price.under(&options.objective), used);
+    let pays = |full: f64| mine < each(full.min(options.busy), options.sites) * (1.0 - 1e-9);
     let full = match full {
         Some(full) => full,
-        None => match search(problem, &all, deadline) {
+        None if !pays(options.busy) => return Err(NoLayout::Dearer),
+        None => match search(of, &all, deadline) {
             Ok(best) => best.found,
             Err(_) => return Ok(found),
         },
     };
-    let each = |found: &Found, sites: u32| found.price.under(&options.objective) / f64::from(sites);
-    let pays = each(&found, used) < each(&full, options.sites) * (1.0 - 1e-9);
-    if pays || full.report.kappa > found.report.kappa {
+    if pays(full.price.under(&options.objective)) || full.report.kappa > found.report.kappa {
         return Ok(found);
     }
     Ok(Found {
@@ -97,14 +118,14 @@ fn busy(
 }
 
 fn search(
-    problem: &Problem,
+    Asked { problem, known }: Asked<'_>,
     options: &SearchOptions,
     deadline: &dyn Fn() -> bool,
 ) -> Result<Best, NoLayout> {
-    let loose = Search::new(problem, options, false)?.run(deadline);
+    let loose = Search::new(problem, options, known, false)?.run(deadline);
     match loose {
         Err(End::TooLoose) => {
-            let tight = Search::new(problem, options, true)?.run(deadline);
+            let tight = Search::new(problem, options, known, true)?.run(deadline);
             let best = tight.map_err(|end| match end {
                 End::None(why) => why,
                 End::TooLoose => NoLayout::Pinned("no plan is balanced".to_string()),
@@ -144,7 +165,8 @@ pub fn nearest(
         options.sites *= 2;
         // One mesh of each size answers the question: the one with the most even axes.
         options.pinned.mesh = super::mesh::meshes(options.sites, options.sites).pop();
-        if search(problem, &options, deadline).is_ok() {
+        let known = &Known::default();
+        if search(Asked { problem, known }, &options, deadline).is_ok() {
             return Nearest::Sites(options.sites);
         }
     }
@@ -228,8 +250,14 @@ impl Search<'_> {
         let is_full = |mesh: &Mesh| mesh.sites() == self.options.sites;
         let full_seed = seed.clone().filter(|seed| is_full(&seed.layout.mesh));
         let mut all = Running::new(seed);
+        let quick = self.options.quick && all.best.is_some();
         let mut full = Running::new(full_seed);
-        for mesh in &admissible {
+        self.report.quick = quick;
+        if quick {
+            all.skip();
+            full.skip();
+        }
+        for mesh in admissible.iter().filter(|_| !quick) {
             let mut running = vec![&mut all];
             if mesh.sites() == self.options.sites {
                 running.push(&mut full);
@@ -328,7 +356,8 @@ impl Search<'_> {
     /// makes prices comparable.
     fn seed(&mut self, admissible: &[Mesh]) -> Result<Option<Candidate>, End> {
         let objective = &self.options.objective;
-        if self.ceiling.is_finite() && self.options.memory.is_none() {
+        let quick = self.options.quick;
+        if self.ceiling.is_finite() && self.options.memory.is_none() && !quick {
             self.weights = Weights::below(self.ceiling, objective);
             return Ok(None);
         }

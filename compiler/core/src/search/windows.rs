@@ -128,6 +128,7 @@ fn parts(windows: &ReadWindows, shape: &[u64], axes: [WindowAxis; AXES]) -> Vec<
 }
 
 /// By site: the box of a tensor that it needs or holds, start and length of each dimension; nothing where it has none of it.
+#[derive(Debug)]
 pub struct SiteBoxes(Vec<Option<Vec<(u64, u64)>>>);
 
 impl SiteBoxes {

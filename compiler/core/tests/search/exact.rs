@@ -12,9 +12,9 @@ use einc_core::search::narrow;
 use einc_core::search::network::{Eliminated, Network, Table};
 use einc_core::search::price::price;
 use einc_core::search::problem::Problem;
-use einc_core::search::settle::settle;
+use einc_core::search::settle::{resting, settle};
 use einc_core::search::transfer::counts;
-use einc_core::search::{Objective, Pinned, SearchOptions, layout};
+use einc_core::search::{Known, Objective, Pinned, SearchOptions, layout, layout_knowing};
 use good_lp::{Expression, ProblemVariables, Solution, SolverModel, variable};
 use std::collections::BTreeMap;
 
@@ -309,7 +309,8 @@ fn of_program(program: &Program, mesh: &Mesh, eliminated: &mut Eliminated) -> Ne
     let objective = Objective::Bytes;
     let weights = Weights::below(1e8, &objective);
     let tariff = CostTable::new(&problem, counts(mesh), &objective, weights);
-    let mut space = Workspace::new(&problem, &model, tariff);
+    let known = einc_core::search::Known::default();
+    let mut space = Workspace::new(&problem, &model, tariff, &known);
     let allowed = Allowed {
         limits: &balance.limits,
         memory: None,
@@ -431,5 +432,85 @@ fn names_and_orders_do_not_matter() {
             let (one, other) = (price(forward), price(turned));
             assert!((one - other).abs() <= 1e-12 * one, "{sites}: {one} {other}");
         }
+    }
+}
+
+#[test]
+fn tables_of_earlier_programs_change_nothing() {
+    let known = Known::default();
+    for seed in 0..16 {
+        let program = random_program(seed);
+        let options = SearchOptions::new(4, Objective::Transfer);
+        let shared = layout_knowing(&program, &options, &known, &|| false).unwrap();
+        let alone = layout(&program, &options, &|| false).unwrap();
+        assert_eq!(shared.layout, alone.layout, "{seed}\n{program}");
+        assert_eq!(shared.price, alone.price, "{seed}\n{program}");
+    }
+}
+
+#[test]
+fn a_tensor_on_its_way_rests_where_that_is_cheapest() {
+    use einc_core::search::assemble::{Allowed, Domain, Workspace};
+    use einc_core::search::model::Entry;
+    let text = "input u: f32[40, 36] = unbound\n\
+        v: f32[40, 36] = [i: 40, j: 36] tanh(u[i, j])\n\
+        w: f32[38, 34] = [i: 38, j: 34] v[i, j] + v[i + 2, j + 1]\n\
+        y: f32[38, 9] = [i: 38, j: 9 | k: 34] sum w[i, k] * w[j, k]\n\
+        z: f32[9, 38] = [i: 9, j: 38] tanh(y[j, i])\noutput z";
+    let problem = Problem::new(&einc_core::einsum::parse::parse(text).unwrap());
+    let model = Model::new(&problem);
+    let objective = Objective::Transfer;
+    let weights = Weights::below(1e6, &objective);
+    for counts in [[2, 2, 2], [2, 3, 2], [4, 2, 1]] {
+        let table = || CostTable::new(&problem, counts, &objective, weights);
+        let known = Known::default();
+        let mut space = Workspace::new(&problem, &model, table(), &known);
+        let allowed = Allowed {
+            limits: &vec![f64::INFINITY; problem.tensors.len()],
+            memory: None,
+            runs: &Default::default(),
+            rests: &Default::default(),
+        };
+        let domains = space.domains(&allowed).unwrap();
+        let network = space.network(&domains);
+        let mut direct = table();
+        let mut tables = 0;
+        for (at, tensor) in problem.tensors.iter().enumerate() {
+            if model.ways[at] != Entry::Passes {
+                continue;
+            }
+            let (reader, numbers) = &model.readers[at][0];
+            let pair = [model.run[at].unwrap(), model.run[*reader].unwrap()];
+            let of_pair = |table: &&Table| table.variables == pair;
+            let table = network.tables.iter().find(of_pair).unwrap();
+            let [Domain::Runs(from, _), Domain::Runs(to, _)] = pair.map(|v| &domains[v]) else {
+                panic!("not runs");
+            };
+            let rests = resting(&tensor.shape, counts, &objective, true);
+            let goods = direct.goods(tensor);
+            // Some of all pairs.
+            for number in (0..table.prices.values.len()).step_by(7) {
+                let (from, to) = (&from[number / to.len()], &to[number % to.len()]);
+                let mut needs: Vec<_> = numbers.iter().map(|read| to.needs[*read]).collect();
+                needs.sort_unstable();
+                needs.dedup();
+                let by_rest = rests.iter().map(|rest| {
+                    let onward = needs.iter().map(|need| direct.convert(goods, *rest, *need));
+                    onward.sum::<f64>()
+                });
+                let onward: Vec<f64> = by_rest.collect();
+                let there = rests.iter().zip(onward);
+                let all =
+                    there.map(|(rest, onward)| direct.convert(goods, from.gives, *rest) + onward);
+                let least = all.fold(f64::INFINITY, f64::min);
+                assert_eq!(
+                    table.prices.values[number], least,
+                    "{} {counts:?}",
+                    tensor.name
+                );
+            }
+            tables += 1;
+        }
+        assert!(tables > 2);
     }
 }

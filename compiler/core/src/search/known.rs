@@ -1,0 +1,104 @@
+//! Prices and tables that searches of like programs share.
+//!
+//! Programs that compute the same in other ways agree in most of their statements, and so in most tables of their networks.
+//! Windows, statements, lists of choices and tables are numbered here by what they are, so that a number means the same in
+//! every program. Must not know how networks are solved.
+//!
+//! ```text
+//! program 1, mesh 2x2: 41 tables made;  program 2, mesh 2x2: 38 of them found, 3 made
+//! ```
+
+use super::choice::Run;
+use super::cost_table::{Conversions, Objective, Weights};
+use super::disabled_moves::DisabledMoves;
+use super::model::Model;
+use super::network::{Lasting, Prices};
+use super::problem::Problem;
+use super::transfer::{Counts, ReadWindows, Roles};
+use crate::einsum::Program;
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Most prices that are kept from search to search; the tables used longest ago go first.
+const MOST_PRICES: usize = 1 << 24;
+
+/// The circumstances under which tables hold: a mesh, what is minimised, and the moves that there are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Circumstances {
+    /// The mesh.
+    pub counts: Counts,
+    /// The quantity that is minimised.
+    pub objective: Objective,
+    /// The terms that decide between equals.
+    pub weights: Weights,
+    /// The moves that disabled rules take away.
+    pub disabled_moves: DisabledMoves,
+}
+
+/// Lists and tables on one mesh, by what they are of.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    pub(super) runs: FxHashMap<(u64, Vec<Run>), u64>,
+    pub(super) places: FxHashMap<Vec<Roles>, u64>,
+    /// Lists that have numbers.
+    pub(super) lists: u64,
+    pub(super) prices: FxHashMap<Vec<u64>, Prices>,
+    pub(super) resting: FxHashMap<(Vec<u64>, u8), Rc<Vec<Roles>>>,
+    pub(super) conversions: Conversions,
+    pub(super) lasting: Lasting,
+}
+
+impl Tables {
+    /// How many prices they have in all.
+    fn count(&self) -> usize {
+        let tables = self.prices.values().chain(self.lasting.classes.values());
+        let tables = tables.map(|prices| prices.values.len());
+        tables.sum::<usize>() + self.conversions.count()
+    }
+}
+
+/// The numbers and tables of earlier searches.
+#[derive(Debug, Default)]
+pub struct Known {
+    windows: RefCell<Vec<ReadWindows>>,
+    signatures: RefCell<HashMap<Vec<u64>, u64>>,
+    /// Those used last at the end.
+    tables: RefCell<Vec<(Circumstances, Tables)>>,
+}
+
+impl Known {
+    /// The problem of a program, its windows numbered as in the programs before.
+    pub fn problem(&self, program: &Program) -> Problem {
+        let problem = Problem::with_windows(program, self.windows.take());
+        self.windows.replace(problem.windows.clone());
+        problem
+    }
+
+    /// The variables of a problem, its statements numbered as in the programs before.
+    pub fn model(&self, problem: &Problem) -> Model {
+        Model::with_signatures(problem, &mut self.signatures.borrow_mut())
+    }
+
+    /// Takes out the tables that hold under these circumstances.
+    pub(super) fn take(&self, circumstances: &Circumstances) -> Tables {
+        let mut all = self.tables.borrow_mut();
+        let place = all.iter().position(|(known, _)| known == circumstances);
+        place.map_or_else(Tables::default, |at| all.remove(at).1)
+    }
+
+    /// Puts tables back for later searches.
+    pub(super) fn keep(&self, circumstances: Circumstances, tables: Tables) {
+        let mut all = self.tables.borrow_mut();
+        // A search inside another one may have made tables of its own.
+        let other = all.iter().position(|(known, _)| *known == circumstances);
+        let other = other.map(|at| all.remove(at).1);
+        let other = other.filter(|other| other.count() > tables.count());
+        all.push((circumstances, other.unwrap_or(tables)));
+        let mut prices: usize = all.iter().map(|(_, tables)| tables.count()).sum();
+        while prices > MOST_PRICES && all.len() > 1 {
+            prices -= all.remove(0).1.count();
+        }
+    }
+}
