@@ -25,7 +25,10 @@ pub(super) struct Layouts<'a> {
     /// Returns whether time is up.
     pub deadline: &'a dyn Fn() -> bool,
     known: Known,
+    /// True if the next program is laid out quickly.
     quick: Cell<bool>,
+    /// True if a program was.
+    were_quick: Cell<bool>,
 }
 
 impl<'a> Layouts<'a> {
@@ -42,17 +45,19 @@ impl<'a> Layouts<'a> {
             known: Known::default(),
             // On one site there is nothing to search.
             quick: Cell::new(program.tensors.len() > LARGE && sites > 1),
+            were_quick: Cell::new(false),
         }
     }
 
     /// Returns whether some programs were laid out quickly only.
     pub fn were_quick(&self) -> bool {
-        self.quick.get()
+        self.were_quick.get()
     }
 
     /// Lays out a program that matters only if it is cheaper than another one, if one is given.
     pub fn next(&self, program: &Program, than: Option<&Found>) -> Result<Found, NoLayout> {
         let quick = self.quick.get();
+        self.were_quick.set(self.were_quick.get() || quick);
         let options = match than {
             Some(than) if !quick => self.wanted.cheaper_than(than),
             _ => SearchOptions {

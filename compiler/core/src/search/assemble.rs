@@ -57,7 +57,7 @@ impl Drop for Workspace<'_> {
         let mut tables = std::mem::take(&mut self.tables);
         tables.conversions = std::mem::take(&mut self.cost_table.conversions);
         tables.lasting = std::mem::take(&mut self.eliminated.lasting);
-        self.known.keep(self.circumstances(), tables);
+        self.known.keep(circumstances(&self.cost_table), tables);
     }
 }
 
@@ -79,10 +79,6 @@ impl<'a> Workspace<'a> {
             known,
             tables,
         }
-    }
-
-    fn circumstances(&self) -> Circumstances {
-        circumstances(&self.cost_table)
     }
 
     /// The domains of all variables; the variable that has none, if one has.
@@ -432,12 +428,11 @@ impl<'a> Workspace<'a> {
         let mut least: Vec<f64> = Vec::with_capacity(gives.len() * needs.len());
         for (row, there) in there.chunks_exact(rests.len().max(1)).enumerate() {
             let onward = onward.chunks_exact(rests.len().max(1)).enumerate();
-            least = onward.fold(least, |mut least, (column, onward)| {
+            for (column, onward) in onward {
                 let known = turns.before(row, column);
                 let known = known.map(|(row, column)| least[row * needs.len() + column]);
                 least.push(known.unwrap_or_else(|| least_sum(there, onward)));
-                least
-            });
+            }
         }
         let mut prices = Vec::with_capacity(rows.len() * columns.len());
         for row in rows {

@@ -279,7 +279,6 @@ impl Search<'_> {
                 met.runs
             }
             (None, met) => {
-                space.eliminated.budget = f64::INFINITY;
                 let thorough = how == How::Exact;
                 let cap = options.table_cap.min(1 << 22);
                 let scale = self

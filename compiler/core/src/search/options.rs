@@ -59,9 +59,7 @@ impl SearchOptions {
             disabled_moves: DisabledMoves::default(),
         }
     }
-}
 
-impl SearchOptions {
     /// The options of a search that looks for something cheaper than a plan of a program that computes the same.
     pub fn cheaper_than(&self, found: &Found) -> SearchOptions {
         let price = found.price.under(&self.objective);
