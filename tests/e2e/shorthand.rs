@@ -372,6 +372,65 @@ output Y
 }
 
 #[test]
+fn assertions_of_rounds_look_at_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "use std.random
+dim N = 5
+input x: f64[N] = iota
+input most: f64 = 256
+input ends: f64 = 1
+fn doubled(x[n], most) -> y[n] {
+  repeat k < 3 {
+    state s[i] = x[i]
+    repeat j < 2 {
+      state t[i] = s[i]
+      next t[i] = 2 * t[i]
+      assert all[i] (next t[i] <= most), \"too large\"
+    }
+    next s = t
+  }
+  y[i] = s[i]
+}
+y = doubled(x, most)
+unused = doubled(x, 3)
+repeat k < inf until ends > 0 {
+  state z[i] = x[i]
+  next z[i] = z[i] + 1
+  assert ends > 0 or (max[i] z[i]) < 9, \"this would never end\"
+}
+repeat t < 3 {
+  state total[n < N]: i64 = zeros
+  p = random.poisson(x)
+  next total[n] = total[n] + p[n]
+}
+none = total[0]
+output y
+output none
+";
+    let program = written(folder.path(), text);
+    for sites in SITES {
+        let run = |more: &[&str]| {
+            let mut arguments = vec!["run", program.as_str(), "--sites", sites];
+            arguments.extend(more);
+            einc(&arguments)
+        };
+        let right = run(&[]).success();
+        assert_eq!(right.stdout, "y = [  0.  64. 128. 192. 256.]\nnone = 0\n");
+        let stopped = run(&["--input", "most=255"]).fails_with(1);
+        stopped.says(&["E0727", "too large", "p.ein:12"]);
+        // What stands in the program itself is always tested; in functions, where an output needs what they give.
+        run(&["--input", "ends=0"]).fails_with(1).says(&[
+            "E0727",
+            "this would never end",
+            "p.ein:23",
+        ]);
+        run(&["--show", "unused"])
+            .fails_with(1)
+            .says(&["E0727", "too large"]);
+    }
+}
+
+#[test]
 fn whole_numbers_are_uniform() {
     let text = "input die: i64[6000] = uniform(1, 7)
 input small: u8[1000] = uniform(250, 256)

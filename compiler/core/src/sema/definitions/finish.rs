@@ -243,7 +243,7 @@ impl<'a> Checker<'a> {
         None
     }
 
-    /// An assertion in a body: in rounds on sizes alone, in a function also on data, for every value of the indices that it is called for.
+    /// An assertion in a body, for every value of the indices that it is called for.
     pub(crate) fn assert_in_body(
         &mut self,
         scope: &Scope<'a>,
@@ -252,19 +252,14 @@ impl<'a> Checker<'a> {
         let Some(value) = self.assert(scope, (condition, message)) else {
             return;
         };
-        if scope.block.is_some() {
-            self.report.push(
-                Diagnostic::error("E0208", "an assertion on data in rounds")
-                    .at(condition.span, "this is not known before the run")
-                    .help("in rounds `assert` is for dims, consts and sizes; make the value a state, and assert after the block"),
-            );
-            return;
-        }
         // Steps and definitions for sessions are evaluated without assertions.
         if self.checks_all()
             && let Some(value) = self.at_all_calls(value, condition.span)
         {
             self.assert_at_run(value, (condition, message), Some(vec![]));
+            if let Some(assertion) = self.built.asserts.last_mut() {
+                assertion.block = scope.block;
+            }
         }
     }
 
@@ -336,6 +331,7 @@ impl<'a> Checker<'a> {
             said,
             span,
             of,
+            block: None,
         });
     }
 

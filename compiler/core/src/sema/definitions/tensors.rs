@@ -107,6 +107,8 @@ pub(crate) struct Assertion {
     pub(crate) span: Span,
     /// Of one in a body: what the call gives. It is tested where an output needs any of these.
     pub(crate) of: Option<Vec<TensorRef>>,
+    /// The block in whose rounds the value is, until all of that block has been read.
+    pub(crate) block: Option<BlockId>,
 }
 
 /// The parts of the program that have been made so far.

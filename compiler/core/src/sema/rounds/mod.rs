@@ -7,6 +7,7 @@
 //! ```
 
 pub(crate) mod after;
+pub(crate) mod asserted;
 pub(crate) mod block;
 pub(crate) mod desugar;
 pub(crate) mod repeat;

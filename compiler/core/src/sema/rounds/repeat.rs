@@ -172,6 +172,7 @@ impl<'a> Checker<'a> {
         if !ok {
             return None;
         }
+        self.end_assertions(id, place.prefix.is_empty());
         self.after(place, &frame, &scope, id)
     }
 
