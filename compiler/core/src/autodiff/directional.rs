@@ -29,7 +29,7 @@ impl Gradients {
     /// and forward mode it takes the one whose statements have fewer points.
     ///
     /// # Errors
-    /// `E0606` as [`Gradients::derivative`] says, and where the way goes through rounds or a library operation.
+    /// `E0606` as [`Gradients::derivative`] says, and where the way goes through rounds.
     pub fn at_points(
         &mut self,
         program: &mut Program,

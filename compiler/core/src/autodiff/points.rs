@@ -39,7 +39,7 @@ impl Gradients {
     /// The derivative of each element of a tensor by another tensor, in reverse mode: it has the dimensions of both, in this order.
     ///
     /// # Errors
-    /// `E0606` as [`Gradients::derivative`] says, and where the way goes through rounds or a library operation.
+    /// `E0606` as [`Gradients::derivative`] says, and where the way goes through rounds.
     pub(super) fn in_reverse(
         &mut self,
         program: &mut Program,
@@ -67,7 +67,11 @@ impl Gradients {
             }
         }
         let whole = match flows.get(&gradient.tensor) {
-            Some(found) => self.whole(program, &found.clone(), &points, by),
+            Some(found) => {
+                let all = vec![true; points.len()];
+                self.leading(program, &found.clone(), (&points, &all), by)
+                    .tensor
+            }
             None => self.spread(program, gradient.tensor, &points),
         };
         Ok(Gradient {
@@ -101,17 +105,33 @@ impl Gradients {
         if !program.encloses(tensor.block, round) {
             return refused("rounds");
         }
-        if kernel.library().is_some() {
-            return refused("a library operation");
-        }
         if !matches!(kernel.reduction, None | Some(Reduction::Sum)) {
             return refused(kernel.reduction.map_or("", Reduction::name));
         }
-        let of = |operand: u32| flows.get(&operands[operand as usize]);
+        let known = |operand: u32| flows.get(&operands[operand as usize]);
         let mut found: Vec<Kept> = vec![];
         for dimension in 0..points.len() {
-            found.push(kept(&kernel, &of, dimension));
+            found.push(kept(&kernel, &known, dimension));
         }
+        let mut here: HashMap<TensorId, Pointwise> = HashMap::new();
+        if let Some(library) = kernel.library() {
+            let operation = library.operation;
+            if !matches!(operation, Function::Solve | Function::Fft) {
+                return refused(operation.name());
+            }
+            // A call takes whole tensors: what it is given has the points that its result has.
+            let new: Vec<bool> = (found.iter())
+                .map(|kept| !matches!(kept, Kept::Diagonal(_)))
+                .collect();
+            for operand in &operands {
+                if let Some(flow) = flows.get(operand) {
+                    let flow = self.leading(program, flow, (points, &new), *operand);
+                    here.insert(*operand, flow);
+                }
+            }
+        }
+        let flow = |operand: &TensorId| here.get(operand).or_else(|| flows.get(operand));
+        let of = |operand: u32| flow(&operands[operand as usize]);
         let places = found.iter().map(|kept| match kept {
             Kept::Diagonal(index) => Place::Diagonal(*index),
             Kept::Summed(_) | Kept::New => Place::Leading,
@@ -120,41 +140,55 @@ impl Gradients {
         let new = pointwise_kernel(&kernel, &of, &found, points);
         let stored: Vec<TensorId> = operands
             .iter()
-            .map(|operand| flows.get(operand).map_or(*operand, |flow| flow.tensor))
+            .map(|operand| flow(operand).map_or(*operand, |flow| flow.tensor))
             .collect();
         let tensor = self.add(program, (&tensor.name, id), new, &stored);
         Ok(Some(Pointwise { tensor, places }))
     }
 
-    /// The tensor with all dimensions of the points before its own.
-    fn whole(
+    /// An adjoint with these dimensions of the points before its own; `like` has its own dimensions.
+    fn leading(
         &mut self,
         program: &mut Program,
         found: &Pointwise,
-        points: &[u64],
-        by: TensorId,
-    ) -> TensorId {
-        if found.places.iter().all(|place| *place == Place::Leading) {
-            return found.tensor;
+        (points, wanted): (&[u64], &[bool]),
+        like: TensorId,
+    ) -> Pointwise {
+        let stays = |(place, wanted): (&Place, &bool)| match place {
+            Place::Diagonal(_) if !wanted => *place,
+            _ => Place::Leading,
+        };
+        let places: Vec<Place> = found.places.iter().zip(wanted).map(stays).collect();
+        if places == found.places {
+            return found.clone();
         }
-        let own = program.tensor(by).shape.clone();
-        let shape: Vec<u64> = points.iter().chain(&own).copied().collect();
+        let own = program.tensor(like).shape.clone();
+        let before = points.iter().zip(&places);
+        let before = before.filter(|(_, place)| **place == Place::Leading);
+        let shape: Vec<u64> = before.map(|(size, _)| *size).chain(own.clone()).collect();
         let dtype = program.tensor(found.tensor).dtype;
         let mut graph = Graph::default();
         let at: Vec<NodeId> = (0..shape.len() as u32)
             .map(|index| graph.add(Node::Index(IndexId(index)), DType::I64))
             .collect();
+        let (before, own) = at.split_at(shape.len() - own.len());
+        let mut before = before.iter();
         let (mut positions, mut on) = (vec![], None);
-        for (point, place) in at.iter().zip(&found.places) {
-            match place {
-                Place::Leading => positions.push(*point),
-                Place::Diagonal(own) => {
-                    let here = equal(&mut graph, *point, at[points.len() + own]);
+        for (was, is) in found.places.iter().zip(&places) {
+            let point = match is {
+                Place::Leading => before.next(),
+                Place::Diagonal(_) => None,
+            };
+            match (was, point) {
+                (Place::Leading, Some(point)) => positions.push(*point),
+                (Place::Diagonal(dimension), Some(point)) => {
+                    let here = equal(&mut graph, *point, own[*dimension]);
                     on = Some(both(&mut graph, on, here));
                 }
+                (_, None) => {}
             }
         }
-        positions.extend(&at[points.len()..]);
+        positions.extend(own);
         let read = Node::Read {
             operand: 0,
             column: 0,
@@ -166,8 +200,9 @@ impl Gradients {
             root = where_on(&mut graph, on, root);
         }
         let kernel = plain(numbered(&shape, "i"), graph, root, dtype);
-        let name = format!("grad.{}", program.tensor(by).name);
-        self.add(program, (&name, by), kernel, &[found.tensor])
+        let name = format!("grad.{}", program.tensor(like).name);
+        let tensor = self.add(program, (&name, like), kernel, &[found.tensor]);
+        Pointwise { tensor, places }
     }
 
     /// A tensor that is the same at all points.

@@ -86,6 +86,53 @@ fn jacobians() {
     }
 }
 
+#[test]
+fn jacobians_through_library_operations() {
+    let matrix = "input A: f64[3, 3]\ninput b: f64[3]\nM[i,j] = A[i,j] + where(i == j, 4, 0)";
+    let cases: [(&str, &[&str]); 6] = [
+        ("y = solve(M, b)", &["A", "b"]),
+        ("y = solve(M, A)", &["A"]),
+        (
+            "v[p,i] = A[p,i] + b[i]\ny[p,i] = solve(M, v[p])[i]",
+            &["A", "b"],
+        ),
+        ("y, r = qr(M)", &["A"]),
+        ("s = solve(M, b)\nc, y = fft(s, b)", &["A", "b"]),
+        ("c, d = fft(A, M)\ny[p,k] = c[p,k] * d[p,k]", &["A"]),
+    ];
+    for (lines, inputs) in cases {
+        for by in inputs {
+            check(
+                &format!("{matrix}\n{lines}"),
+                by,
+                &format!("J = jacobian(y, {by})"),
+            );
+        }
+    }
+}
+
+/// In a function that is called for every value of an index, a Jacobian is that of the call: no other value has a part in it.
+#[test]
+fn jacobians_in_functions_that_are_called_for_every_value() {
+    let text = "input A: f64[4, 3, 3]
+input z: f64[4, 3]
+fn one(A[n, n], z[n]) -> y[n] { y[i] = sin(A[i,j] * z[j]) * z[i] }
+fn slope(f, A[n, n], z[n]) -> J[n, n] { y = f(A, z); J = jacobian(y, z) }
+y[p,i] = one(A[p], z[p])[i]";
+    let line = "S[p,i,j] = slope(one, A[p], z[p])[i,j]
+J[p,i,q < 4,j] = where(p == q, S[p,i,j], 0)";
+    check(text, "z", line);
+    let program = program(&format!("{text}\n{line}\noutput S\n"));
+    for tensor in &program.tensors {
+        let calls = tensor.shape.iter().filter(|extent| **extent == 4).count();
+        assert!(
+            calls <= 1 || tensor.name.starts_with("grad."),
+            "{}: {program}",
+            tensor.name
+        );
+    }
+}
+
 const NET: &str = "input X: f64[7, 3]
 input W: f64[3, 4]
 input b: f64[4]

@@ -16,6 +16,7 @@ use crate::sema::{
     expressions::builtins::{HVP, JACOBIAN, JVP},
     expressions::scope::{Binding, Context, View},
     resolve::forms::unbracket,
+    sizes::ranges::Open,
 };
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{Argument, Expr, ExprKind};
@@ -85,7 +86,6 @@ impl<'a> Checker<'a> {
             return None;
         };
         self.by_position(name, arguments)?;
-        let by_span = wrt.value.span;
         let of = match name {
             JACOBIAN => self.differentiated_whole(context, &loss.value),
             _ => self.loss(context, &loss.value),
@@ -95,15 +95,47 @@ impl<'a> Checker<'a> {
         self.real_derivative(name, loss, loss, span)?;
         let sliced = self.leading(wrt).to_vec();
         let points = self.built.tensors[loss.0 as usize].shape.clone();
+        let tensor = self.gradient_tensor(loss, wrt.tensor, span);
         if !sliced.is_empty() && leading.len() != points.len() {
-            let message = "a Jacobian is taken by a whole tensor, not by a slice";
-            self.report
-                .push(Diagnostic::error("E0606", message).at(by_span, "a slice"));
-            return None;
+            let of = self.slice(loss, leading);
+            return self.between_slices(tensor, (of, wrt), span);
         }
         leading.extend(sliced);
-        let tensor = self.gradient_tensor(loss, wrt.tensor, span);
         Some(self.slice(tensor, leading))
+    }
+
+    /// The derivative of a slice by a slice: of the derivative of one tensor by the other, the part that is at both.
+    fn between_slices(
+        &mut self,
+        derivative: TensorRef,
+        (of, wrt): (View, View),
+        span: Span,
+    ) -> Option<View> {
+        let around = self.captured(&[Binding::Tensor(of), Binding::Tensor(wrt)]);
+        self.pin(&around, span)?;
+        let mut shape = vec![];
+        for var in &around {
+            shape.push(self.extent(*var)?);
+        }
+        let (mut vars, mut positions) = (around.clone(), vec![]);
+        self.indices.open.push(Open::default());
+        for view in [of, wrt] {
+            positions.extend(self.leading(view).iter());
+            for size in self.view_shape(view) {
+                let var = self.fresh_var(format!("i{}", vars.len() + 1), size.clone(), span);
+                positions.push(self.index(var));
+                vars.push(var);
+                shape.push(size);
+            }
+        }
+        self.close();
+        self.check_elements(&shape, span)?;
+        let dtype = self.built.tensors[derivative.0 as usize].dtype;
+        let read = self.element(derivative, positions, dtype);
+        let name = self.instance_name(FileId(0), "jacobian");
+        let tensor = self.add_statement(name, read, vars, shape, span, Role::Hidden);
+        let at = around.iter().map(|var| self.index(*var)).collect();
+        Some(self.slice(tensor, at))
     }
 
     /// Refuses derivatives of complex values, and, along a direction, by complex tensors.
