@@ -265,6 +265,87 @@ output loss on (Xv, tv)
     }
 }
 
+/// Exported complex params begin another run, and an executable that does not train: of c64 as complex numbers, of c128 as pairs.
+#[test]
+fn params_are_exported_and_given() {
+    for (dtype, real, kind) in [
+        ("c64", "f32", "\"C64\",\"shape\":[3]"),
+        ("c128", "f64", "\"F64\",\"shape\":[3,2]"),
+    ] {
+        let text = format!(
+            "input x: {dtype}[5, 3] = normal(0, 1)
+input t: {real}[5] = uniform(0, 1)
+module scaled(D)(x[.., D]) -> y[.., D] {{
+  param w: {dtype}[D] = normal(0, 1)
+  y[.., d] = x[.., d] * w[d]
+}}
+param net: scaled(3)[2]
+repeat l < 2 {{ state h = x; next h = net[l](h) }}
+param v: {dtype}[3] = normal(0, 1)
+p[n] = h[n, d] * v[d]
+loss = mean[n] (abs(p[n])^2 - t[n])^2
+train {{ loss: loss; steps: 3; optimizer: adam(lr: 0.01) }}
+output p; output net.1.w
+"
+        );
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("p.ein"), &text).unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let run_here = |arguments: &[&str]| {
+            let mut command = einc_command(arguments);
+            run(command.current_dir(folder.path())).success()
+        };
+        run_here(&[
+            "run",
+            "p.ein",
+            "--sites",
+            "2",
+            "--export",
+            "m.safetensors",
+            "--save",
+            "p=p.npy",
+            "--save",
+            "net.1.w=w.npy",
+        ]);
+        let file = std::fs::read(at("m.safetensors")).unwrap();
+        let head = String::from_utf8_lossy(&file[..400.min(file.len())]).into_owned();
+        assert!(head.contains(kind), "{head}");
+        let same = |name: &str, other: &str| {
+            let (first, again) = (elements(&at(name)), elements(&at(other)));
+            assert_eq!(first.0, again.0);
+            assert_close(&again.1, &first.1, 1e-5, name);
+        };
+        run_here(&["build", "p.ein", "--infer", "p", "-o", "infer"]);
+        let mut infer = std::process::Command::new(at("infer"));
+        infer.current_dir(folder.path());
+        run(infer.args([
+            "--weights",
+            "m.safetensors",
+            "--sites",
+            "3",
+            "--save",
+            "p=again.npy",
+        ]))
+        .success();
+        same("p.npy", "again.npy");
+        // A run of no steps gives what it began with.
+        std::fs::write(
+            at("p.ein"),
+            text.replace("steps: 3", "steps: 1").replace("0.01", "0"),
+        )
+        .unwrap();
+        run_here(&[
+            "run",
+            "p.ein",
+            "--weights",
+            "m.safetensors",
+            "--save",
+            "net.1.w=w2.npy",
+        ]);
+        same("w.npy", "w2.npy");
+    }
+}
+
 #[test]
 fn what_is_wrong_with_data_is_said() {
     let folder = tempfile::tempdir().unwrap();

@@ -37,6 +37,8 @@ pub struct Carried {
     pub dtype: DType,
     /// Extents.
     pub shape: Vec<u64>,
+    /// True if its last dimension holds the parts of complex numbers, to the user.
+    pub complex: bool,
 }
 
 /// The kind of a carried tensor, to the user.

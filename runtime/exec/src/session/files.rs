@@ -8,28 +8,42 @@
 
 use super::{Carried, Session};
 use ein_data::Named;
-use ein_plan::Source;
+use ein_plan::{DType, Source};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What checkpoints hold, in their order.
 pub(super) fn saved(session: &Session) -> Vec<Named> {
-    named(session, |carried| carried.kind.is_saved())
+    named(session, |carried| carried.kind.is_saved(), |_| None)
 }
 
-/// What a file of params holds, in its order.
+/// What a file of params holds, in its order: of complex numbers, those for which such files have a type, and of others their parts.
 pub(super) fn exported(session: &Session) -> Vec<Named> {
-    named(session, |carried| carried.kind.is_model())
+    let complex = |carried: &Carried| {
+        let dtype = carried.dtype.complex();
+        dtype.filter(|dtype| carried.complex && *dtype == DType::C64)
+    };
+    named(session, |carried| carried.kind.is_model(), complex)
 }
 
 /// Tensors that are stored together are each one in a file.
-fn named(session: &Session, which: impl Fn(&Carried) -> bool) -> Vec<Named> {
+fn named(
+    session: &Session,
+    which: impl Fn(&Carried) -> bool,
+    complex: impl Fn(&Carried) -> Option<DType>,
+) -> Vec<Named> {
     let carried = session.carried.iter().filter(|(_, carried)| which(carried));
     let named = |name: &str, carried: &Carried, leading: usize| Named {
         name: name.to_owned(),
-        header: ein_data::Header {
-            dtype: carried.dtype,
-            shape: carried.shape[leading..].to_vec(),
+        header: match complex(carried) {
+            Some(dtype) => ein_data::Header {
+                dtype,
+                shape: carried.shape[leading..carried.shape.len() - 1].to_vec(),
+            },
+            None => ein_data::Header {
+                dtype: carried.dtype,
+                shape: carried.shape[leading..].to_vec(),
+            },
         },
     };
     carried

@@ -80,8 +80,14 @@ impl<'a> Checker<'a> {
         }
         for name in names {
             if let Some(header) = self.task.bindings.headers.get(&name) {
-                let types = (*dtype, header.dtype);
-                self.check_header(&name, *span, positions, &own, types, &header.shape)?;
+                let (mut have, mut shape) = (header.dtype, header.shape.as_slice());
+                // Files of params hold c128 as pairs: see `exported` of the run time.
+                if let (true, DType::C128, DType::F64, Some((2, own))) =
+                    (param, *dtype, have, shape.split_last())
+                {
+                    (have, shape) = (*dtype, own);
+                }
+                self.check_header(&name, *span, positions, &own, (*dtype, have), shape)?;
             }
             self.built.inputs.push(InputInfo {
                 name,

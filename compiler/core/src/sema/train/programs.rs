@@ -17,7 +17,7 @@ use crate::sema::{
 use crate::subnets::Neurons;
 use ein_plan::{DType, Source};
 use einc_syntax::ast::{ItemKind, Name};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Rows that statistics are estimated with, where nothing else is said.
 const STATISTICS: u64 = 1024;
@@ -52,6 +52,9 @@ struct Passes<'p, 'a> {
 impl<'a> Passes<'_, 'a> {
     /// Completes the training by what the program as a whole says: how everything begins, the constants, what is evaluated at the end.
     fn finish(mut self) -> Option<Training> {
+        let complex = self.analysis.inputs.iter();
+        let complex = complex.filter(|input| input.dtype.is_complex());
+        let complex: BTreeSet<String> = complex.map(|input| input.name.clone()).collect();
         let program = self.analysis.program.as_mut()?;
         let begins = sources_of(program);
         for (name, carried) in &mut self.training.carried {
@@ -60,6 +63,8 @@ impl<'a> Passes<'_, 'a> {
             {
                 carried.begin = source.clone();
             }
+            let names = carried.names(name);
+            carried.complex = names.first().is_some_and(|name| complex.contains(*name));
         }
         self.training.constants = constants(program, &self.training);
         for block in &mut self.training.blocks {
@@ -302,6 +307,7 @@ impl<'a> Passes<'_, 'a> {
                 begin,
                 dtype,
                 shape,
+                complex: false,
             });
         }
     }
