@@ -99,6 +99,20 @@ fn broken_trainings_are_no_internal_errors() {
     assert!(told.is_empty(), "{}", told.join("\n\n"));
 }
 
+/// Behind a broken line, rounds with complex states are not complete.
+#[test]
+fn broken_lines_of_complex_rounds_are_no_internal_errors() {
+    let text = "input z: c64[4] = normal(0, 1)
+fn half(p[n]) -> q[n] { q[n] = p[n] * * 0.5 }
+repeat t < 2 { state s = z; a = half(s); b = fft(a); next s = b; c[t,n] = abs(a[n]) }
+output s; output c
+";
+    let case = Case::new(text);
+    assert!(!case.parsed.is_empty());
+    let found = case.check().diagnostics;
+    assert!(found.iter().all(|d| d.code != "E0999"), "{found:?}");
+}
+
 /// Right trainings of each kind.
 const TRAININGS: [&str; 4] = [
     "dim N = 8
