@@ -122,7 +122,7 @@ fn wrong_matrix_market() {
         @r#"
         E0702 x.mtx: line 1: a Matrix Market file begins with `%%MatrixMarket matrix coordinate real general` or such
         E0702 x.mtx: line 1: a Matrix Market file begins with `%%MatrixMarket matrix coordinate real general` or such
-        E0703 x.mtx: line 1: complex numbers are no element type
+        E0703 x.mtx: line 1: Matrix Market files of complex numbers are not read
         help: write the real and the imaginary part as two files
         E0702 x.mtx: line 2: a symmetric matrix has as many rows as columns
         E0702 x.mtx: line 2: the file ends before its sizes do

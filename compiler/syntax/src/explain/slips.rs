@@ -246,6 +246,10 @@ impl Broken<'_> {
             Token::Integer if glued && b.starts_with(['x', 'b', 'o']) && a == "0" => {
                 report.help("numbers are decimal")
             }
+            Token::Integer | Token::Float if glued && matches!(b, "i" | "j") => {
+                report.help(format!("an imaginary number is written `complex(0, {a})`"))
+            }
+            _ if b == "if" => report.help("a choice is an expression: `where(condition, a, b)`"),
             _ if matches!(found, Token::Reduction(_)) => {
                 report.help(format!("write `{a} * {b}[…] …` for the product"))
             }

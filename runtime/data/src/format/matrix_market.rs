@@ -142,7 +142,7 @@ fn banner(lines: &mut Lines<'_>) -> Result<Banner, DataError> {
         "integer" | "unsigned-integer" => Field::Integer,
         "pattern" if listed => Field::Pattern,
         "complex" => {
-            let error = lines.wrong("complex numbers are no element type");
+            let error = lines.wrong("Matrix Market files of complex numbers are not read");
             let error = DataError {
                 code: WRONG_TYPE,
                 ..error

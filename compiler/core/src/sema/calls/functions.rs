@@ -542,7 +542,7 @@ impl<'a> Checker<'a> {
             .push(crate::sema::sizes::ranges::Open::default());
         let mut context = Context::new(scope);
         let results = self.call_user(&mut context, callee, arguments, value.span, named);
-        let solved = self.close();
+        let solved = self.close_behind(results.is_none());
         results.filter(|_| solved)
     }
 

@@ -82,7 +82,7 @@ impl<'a> Checker<'a> {
                         .open
                         .push(crate::sema::sizes::ranges::Open::default());
                     let gradient = self.whole_gradient(&mut Context::new(scope), value);
-                    let solved = self.close();
+                    let solved = self.close_behind(gradient == Some(None));
                     let view = gradient.filter(|_| solved)??;
                     if !self.view_shape(view).is_empty() {
                         return self.whole(scope, target, view, value.span);
@@ -105,7 +105,7 @@ impl<'a> Checker<'a> {
                         let hints = hint.as_slice();
                         let result =
                             self.call_one(&mut context, callee, arguments, value.span, hints);
-                        let solved = self.close();
+                        let solved = self.close_behind(result.is_none());
                         return match result.filter(|_| solved)? {
                             Binding::Tensor(view) => self.whole(scope, target, view, value.span),
                             other => Some(other),
@@ -116,6 +116,15 @@ impl<'a> Checker<'a> {
             }
         }
         self.define_points(scope, target, dtype, declared)
+    }
+
+    /// Closes what was opened for a value. Where an error stands in place of the value, nothing is said of its ranges.
+    pub(crate) fn close_behind(&mut self, is_wrong: bool) -> bool {
+        if is_wrong && self.report.failed() {
+            self.indices.open.pop();
+            return false;
+        }
+        self.close()
     }
 
     /// The scope of a statement with this right side. Where no signature has `..`, it stands for the further dimensions of the first

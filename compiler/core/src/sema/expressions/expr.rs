@@ -468,7 +468,7 @@ impl<'a> Checker<'a> {
             .open
             .push(crate::sema::sizes::ranges::Open::default());
         let value = self.expr(&mut Context::of_sizes(scope), expr);
-        let solved = self.close();
+        let solved = self.close_behind(value.is_none());
         value.filter(|_| solved)
     }
 }

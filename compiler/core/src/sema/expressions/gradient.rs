@@ -192,6 +192,18 @@ impl<'a> Checker<'a> {
         context: &mut Context<'_, 'a>,
         value: &'a Expr,
     ) -> Option<(TensorRef, Vec<ExprId>)> {
+        if !matches!(&*unbracket(value).kind, ExprKind::Name(_)) {
+            let text = self.names.text(value.span);
+            let left = if text.contains('[') { "y[…]" } else { "y" };
+            self.report.push(
+                Diagnostic::error("E0606", format!("`{text}` is no tensor's name"))
+                    .at(value.span, "an expression")
+                    .help(format!(
+                        "define it first, `{left} = {text}`, and write `jacobian(y, …)`"
+                    )),
+            );
+            return None;
+        }
         let view = self.differentiated_by(context, value)?;
         if self.view_shape(view).is_empty() {
             let text = self.names.text(value.span);

@@ -58,7 +58,7 @@ impl<'a> Checker<'a> {
         self.indices.open.push(Open::default());
         let mut context = Context::new(scope);
         let result = self.whole_library(&mut context, value, hint.as_slice());
-        let solved = self.close();
+        let solved = self.close_behind(result == Some(None));
         let view = result.filter(|_| solved)??;
         self.whole(scope, target, view, value.span)
     }
@@ -126,7 +126,7 @@ impl<'a> Checker<'a> {
         self.indices.open.push(Open::default());
         let mut context = Context::new(scope);
         let results = self.library(&mut context, operation, arguments, value.span, hints);
-        let solved = self.close();
+        let solved = self.close_behind(results.is_none());
         Some(results.filter(|_| solved))
     }
 

@@ -243,6 +243,7 @@ impl<'a> Resolver<'a> {
         value: &'a Expr,
     ) -> Unit {
         let mut walk = Walk::new(self, scope);
+        walk.several = true;
         walk.value(value);
         let mut unit = walk.unit;
         if unit.failed {

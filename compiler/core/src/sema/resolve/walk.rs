@@ -43,6 +43,8 @@ pub(crate) struct Walk<'w, 'a> {
     pub(crate) left: bool,
     /// True if letters are numbers here.
     sizes: bool,
+    /// True behind several names, where a call is made once.
+    pub(crate) several: bool,
 }
 
 impl<'w, 'a> Walk<'w, 'a> {
@@ -59,6 +61,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             depth: 0,
             left: false,
             sizes: false,
+            several: false,
         }
     }
 

@@ -9,7 +9,7 @@
 use crate::sema::{
     calls::callee::Callable,
     expressions::builtins::{self, Builtin},
-    resolve::forms::{bound_index, formal_shape},
+    resolve::forms::{bound_index, formal_shape, unbracket},
     resolve::names::{EntityId, EntityKind, Found, Shape},
     resolve::static_scope::{Local, Meaning},
     resolve::walk::Walk,
@@ -336,12 +336,47 @@ impl<'a> Walk<'_, 'a> {
             return;
         };
         let what = format!("`{name}` takes a function as `{}`", formal.text);
-        self.fail(
-            Diagnostic::error("E0517", what)
+        let error = Diagnostic::error("E0517", what);
+        let error = match arguments.iter().find_map(|argument| self.barred(argument)) {
+            Some((place, label, help)) => error.at(place, label).help(help),
+            None => error
                 .at(span, "no name of a function is passed here")
-                .at(formal.span, "it is called in the body")
                 .help("pass the name of a function of the program, of a library or of the language, or of an instance of a module"),
-        );
+        };
+        self.fail(error.at(formal.span, "it is called in the body"));
+    }
+
+    /// Says of what cannot be passed as a function, but nearly, why it cannot, and what to pass instead.
+    fn barred(&self, argument: &Argument) -> Option<(Span, &'static str, String)> {
+        let (file, names) = (self.scope.file, &self.resolver.names);
+        let value = unbracket(&argument.value);
+        let text = names.text(value.span);
+        match &*value.kind {
+            ExprKind::Name(name) => match names.find(file, name) {
+                Found::Entity(id) if names.function_formal(id).is_some() => {
+                    let help = format!(
+                        "write a function that says which it gets, `fn g(x) = {text}(…, x)`, and pass that"
+                    );
+                    Some((value.span, "this takes functions itself", help))
+                }
+                _ => None,
+            },
+            ExprKind::Access { base, .. } => match &*base.kind {
+                ExprKind::Name(name) => match names.find(file, name) {
+                    Found::Entity(id)
+                        if matches!(names.entity(id).kind, EntityKind::Instance(_)) =>
+                    {
+                        let help = format!(
+                            "write a function that applies it, `fn g(x[n]) -> y[n] {{ y = {text}(x) }}`, and pass that"
+                        );
+                        Some((value.span, "one of an array has no name of its own", help))
+                    }
+                    _ => None,
+                },
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// A tensor's name as an argument of a function is the tensor, also where an index has that name.

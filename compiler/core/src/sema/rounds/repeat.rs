@@ -391,7 +391,7 @@ impl<'a> Checker<'a> {
     ) -> Option<TensorRef> {
         self.indices.open.push(Open::default());
         let value = self.expr(&mut Context::new(scope), until);
-        let solved = self.close();
+        let solved = self.close_behind(value.is_none());
         let value = value.filter(|_| solved)?;
         let value = self.condition("`until`", (value, until.span))?;
         self.for_every(value, until.span, "`until`")?;

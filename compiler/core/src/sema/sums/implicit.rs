@@ -9,9 +9,11 @@
 //! ```
 
 use crate::sema::{
-    resolve::forms::{key, spine},
+    resolve::forms::{bound_index, key, spine},
+    resolve::static_scope::Local,
     resolve::walk::Walk,
 };
+use ein_plan::Reduction;
 use einc_diag::{Diagnostic, Span, did_you_mean};
 use einc_syntax::ast::{Argument, Binary, Expr, ExprKind, Position};
 
@@ -66,6 +68,22 @@ impl<'a> Walk<'_, 'a> {
                     "write `sum[{index}] {narrow}` in brackets for the sum over the inner one"
                 )),
             );
+        } else if let Some(span) = place.lonely.first()
+            && self.several
+            && place.argument.is_none()
+        {
+            self.unit.failed = true;
+            self.resolver.report.push(
+                Diagnostic::error(
+                    "E0505",
+                    format!("a call behind several names is made once, not for every `{index}`"),
+                )
+                .at(*span, format!("`{index}` is no index of this statement"))
+                .help("pass all of the tensor: library operations take further dimensions before theirs, functions where they have `..`")
+                .help(format!(
+                    "or call a function that gives one result: `y[{index}] = f(x[{index}])`"
+                )),
+            );
         } else if let Some(span) = place.lonely.first() {
             self.unit.failed = true;
             let mut error = Diagnostic::error(
@@ -85,8 +103,17 @@ impl<'a> Walk<'_, 'a> {
                         "`{function}` takes a whole tensor: name it first, `t[…] = {argument}`, and pass `t`"
                     ))
                 }
-                None => error.help(format!("to sum over it, write `sum[{index}] {text}`")),
+                None => match ended_before(value, index, *span) {
+                    Some(reduction) => error.help(format!(
+                        "`{0}[…]` takes in the product behind it alone; to take in a sum, bracket it: `{0}[…] (… + …)`",
+                        reduction.name()
+                    )),
+                    None => error.help(format!("to sum over it, write `sum[{index}] {text}`")),
+                },
             };
+            if self.scope.locals.get(index) == Some(&Local::Letter) {
+                error = error.help(format!("`size({index})` is the number"));
+            }
             let scalars: Vec<String> = self.resolver.names.scalars(self.scope.file);
             if let Some(near) = did_you_mean(index, scalars.iter().map(String::as_str))
                 && index.chars().count() > 2
@@ -253,6 +280,34 @@ impl<'a> Walk<'_, 'a> {
             ..Place::default()
         }
     }
+}
+
+/// The reduction over an index that stands in the same sum as this place, but before it, and has ended: `sum[i] a[i] + b[i]`.
+fn ended_before(expr: &Expr, index: &str, at: Span) -> Option<Reduction> {
+    let holds = |e: &&Expr| e.span.start <= at.start && at.end <= e.span.end;
+    if let ExprKind::Binary { .. } = &*expr.kind {
+        let (first, rest) = spine(expr);
+        let mut operands = vec![first];
+        operands.extend(rest.iter().map(|(.., right)| *right));
+        let here = operands.iter().position(holds).unwrap_or(0);
+        let ended = operands[..here].iter().find_map(|e| match &*e.kind {
+            ExprKind::Reduce {
+                reduction, indices, ..
+            } => indices
+                .iter()
+                .filter_map(bound_index)
+                .any(|(name, ..)| name == index)
+                .then_some(*reduction),
+            _ => None,
+        });
+        if ended.is_some() {
+            return ended;
+        }
+    }
+    let children = expr.kind.children().into_iter();
+    children
+        .filter(holds)
+        .find_map(|child| ended_before(child, index, at))
 }
 
 /// The factors of a product: a chain of `*`, `/` and unary `-`.
