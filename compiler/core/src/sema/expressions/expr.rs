@@ -137,11 +137,29 @@ impl<'a> Checker<'a> {
             let form = Form::Index(*var);
             return Some(self.arena.add(form, Ty::Number { whole: true }));
         }
-        match self.binding(context.scope, name)? {
+        let Some(binding) = self.binding(context.scope, name) else {
+            self.without_number(context.scope, name, span);
+            return None;
+        };
+        match binding {
             Binding::Scalar(scalar) => Some(scalar),
             Binding::Tensor(view) => self.scalar_read(view, name, span),
             Binding::Instance(_) | Binding::Poison => None,
         }
+    }
+
+    /// Reports a name for which no number is known where one is needed: an index in what is made before the run, or a size of a result alone.
+    /// Of other names without a meaning it has been said already what is wrong.
+    fn without_number(&mut self, scope: &Scope<'a>, name: &str, span: Span) {
+        let is_item = self.names.find(scope.file, name) != Found::Nothing;
+        if is_item || self.report.failed() || self.names.sources.incomplete {
+            return;
+        }
+        self.report.push(
+            Diagnostic::error("E0208", format!("`{name}` has no number here"))
+                .at(span, "an index, or a size that nothing says")
+                .help("sizes, bounds on the left and lists are made of numbers, dims, consts and sizes of what is passed"),
+        );
     }
 
     /// Finds the meaning of a name that is no index.
@@ -421,7 +439,11 @@ impl<'a> Checker<'a> {
             let form = Form::SizeOf(*var);
             return Some(self.arena.add(form, Ty::Number { whole: true }));
         }
-        match self.binding(context.scope, name)? {
+        let Some(binding) = self.binding(context.scope, name) else {
+            self.without_number(context.scope, name, argument.value.span);
+            return None;
+        };
+        match binding {
             Binding::Scalar(value) if self.arena.as_size(value).is_some() => Some(value),
             Binding::Poison => None,
             _ => {

@@ -179,7 +179,8 @@ impl<'a> Walk<'_, 'a> {
         };
         let entity = self.resolver.names.find(self.scope.file, name);
         self.not_called(entity, callee, name);
-        if entity == Found::Nothing {
+        // A tensor may have the name of a function of the language: what is called is the function.
+        if matches!(entity, Found::Nothing | Found::Entity(_)) {
             match builtins::find(name) {
                 Some(Builtin::Source) => self.fail(
                     Diagnostic::error(
@@ -197,11 +198,12 @@ impl<'a> Walk<'_, 'a> {
                     return;
                 }
                 Some(_) => {}
-                None => {
+                None if entity == Found::Nothing => {
                     self.unit.failed = true;
                     self.resolver
                         .unknown(self.scope.file, name, callee.span, &[], true);
                 }
+                None => {}
             }
         }
         let whole = self.takes_tensors(callee);
