@@ -426,10 +426,16 @@ impl<'a> Checker<'a> {
         };
         if dtype.is_none() {
             let written = self.names.text(target.target.span);
+            let help = match target.target.positions {
+                Some(_) => format!("write it: `{written}: f32[…] = …`"),
+                None => format!(
+                    "write it: `{written}: f32 = …` for one number, `{written}: f32[…] = …` for a tensor"
+                ),
+            };
             self.report.push(
                 Diagnostic::error("E0207", "a source needs the type of its tensor")
                     .at(target.target.name.span, "no type is written")
-                    .help(format!("write it: `{written}: f32[…] = …`")),
+                    .help(help),
             );
         }
         Some((dtype?, open))

@@ -407,18 +407,18 @@ impl<'a> Checker<'a> {
                             StatedBy::LeftType => "on the left",
                             _ => "in the signature",
                         };
+                        let (what, it, by) = match self.names.text(var.span) {
+                            ".." => (format!("dimension {} of `..`", &name[1..]), "..", "here"),
+                            _ => (format!("index `{name}`"), name.as_str(), by),
+                        };
+                        let tensor = &self.built.tensors[use_.tensor.0 as usize].name;
+                        let (size, other) = (&stated.size, &use_.size);
+                        let message =
+                            format!("{what} has two sizes: {size} {by} and {other} in `{tensor}`");
                         self.report.push(
-                            Diagnostic::error(
-                                "E0301",
-                                format!(
-                                    "index `{name}` has two sizes: {} {by} and {} in `{}`",
-                                    stated.size,
-                                    use_.size,
-                                    self.built.tensors[use_.tensor.0 as usize].name
-                                ),
-                            )
-                            .at(use_.span, format!("`{name}` runs over {} here", use_.size))
-                            .at(stated.span, format!("and over {} here", stated.size)),
+                            Diagnostic::error("E0301", message)
+                                .at(use_.span, format!("`{it}` runs over {other} here"))
+                                .at(stated.span, format!("and over {size} here")),
                         );
                         return false;
                     }
