@@ -35,6 +35,7 @@ def arithmetic():
         most=abs(w).max(),
         chosen=np.where(i > 3, z, -w),
         shifted=np.concatenate([[9 - 9j], z[:-1]]),
+        beside=np.sqrt(1 - (i - 2 + 1j * (0 * i) + 0 * z)),
     )
 
 

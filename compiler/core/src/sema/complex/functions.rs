@@ -68,14 +68,7 @@ impl Splitter<'_, '_> {
     pub(crate) fn product(&mut self, x: Value, y: Value) -> Value {
         let (ac, bd) = (self.times(x.re, y.re), self.times(x.im, y.im));
         let (ad, bc) = (self.times(x.re, y.im), self.times(x.im, y.re));
-        let re = match (ac, bd) {
-            // 0 − 0 is 0, as numpy prints it, and −0 is not.
-            (None, Some(bd)) => {
-                let zero = self.number(0.0, x.part);
-                Some(self.call(Function::Sub, &[zero, bd]))
-            }
-            _ => self.minus(ac, bd),
-        };
+        let re = self.minus(ac, bd);
         let im = self.plus(ad, bc);
         Value {
             re: self.of_product(re),

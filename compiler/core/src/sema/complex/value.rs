@@ -287,7 +287,7 @@ impl<'c, 'a> Splitter<'c, 'a> {
         }
         let mut all: Vec<Monomial> = match &*self.checker.arena.form(id) {
             Form::Apply(function @ (Function::Add | Function::Sub), of)
-                if self.products.contains(&id) =>
+                if self.products.contains(&id) || self.is_zero(of[0]) =>
             {
                 let turned = *function == Function::Sub;
                 let (left, right) = (self.monomials(of[0]), self.monomials(of[1]));
@@ -324,6 +324,10 @@ impl<'c, 'a> Splitter<'c, 'a> {
         let all: Rc<[Monomial]> = all.into();
         self.monomials.insert(id, Rc::clone(&all));
         all
+    }
+
+    fn is_zero(&self, id: ExprId) -> bool {
+        matches!(&*self.checker.arena.form(id), Form::Constant(zero) if zero.as_f64() == 0.0)
     }
 
     /// A function of real values of one type.
@@ -373,7 +377,14 @@ impl<'c, 'a> Splitter<'c, 'a> {
         match (a, b) {
             (Some(a), Some(b)) => Some(self.call(Function::Sub, &[a, b])),
             (a, None) => a,
-            (None, b) => self.negative(b),
+            // 0 − 0 is 0, as in numpy, and −0 is on the other side of the cut of a root.
+            (None, Some(b)) => match self.checker.arena.ty(b) {
+                Ty::Typed(part) => {
+                    let zero = self.number(0.0, part);
+                    Some(self.call(Function::Sub, &[zero, b]))
+                }
+                Ty::Number { .. } => self.negative(Some(b)),
+            },
         }
     }
 
