@@ -36,6 +36,7 @@ def arithmetic():
         chosen=np.where(i > 3, z, -w),
         shifted=np.concatenate([[9 - 9j], z[:-1]]),
         beside=np.sqrt(1 - (i - 2 + 1j * (0 * i) + 0 * z)),
+        decided=z - np.where(w.imag > 0, 1, 2.5),
     )
 
 

@@ -310,6 +310,12 @@ impl<'a> Checker<'a> {
             self.lower()
         };
         let program = program.filter(|_| !self.report.failed());
+        let is_whole = self.checks_all() && self.task.bindings.require_sizes;
+        let is_silent = program.is_none() && !self.report.failed() && !self.built.open_source;
+        if is_whole && is_silent && !self.names.sources.incomplete {
+            let what = "internal error: the statements make no program";
+            self.report.push(Diagnostic::error("E0999", what));
+        }
         let mut inputs = std::mem::take(&mut self.built.inputs);
         if let Some(program) = &program {
             // Sources that the uses decide.

@@ -200,7 +200,11 @@ impl<'c, 'a> Splitter<'c, 'a> {
             number.is_some_and(|number| number == 0.0 && number.is_sign_positive())
         };
         let id = match self.checker.arena.ty(id) {
-            Ty::Number { .. } => self.checker.coerce(id, part, self.span)?,
+            // What decides between two numbers may be made of complex ones.
+            Ty::Number { .. } => {
+                let id = self.checker.coerce(id, part, self.span)?;
+                self.real(id)?
+            }
             Ty::Typed(_) => self.real(id)?,
         };
         Some((!is_zero(self.checker, id)).then_some(id))
