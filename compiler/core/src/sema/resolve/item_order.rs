@@ -296,6 +296,22 @@ impl<'a> Resolver<'a> {
         named.is_some_and(|name| !scope.locals.contains_key(name))
     }
 
+    /// The error that the call behind one name gives several results.
+    fn several_for_one(&self, scope: &StaticScope<'a>, value: &'a Expr) -> Option<Diagnostic> {
+        let ExprKind::Call { callee, .. } = &*unbracket(value).kind else {
+            return None;
+        };
+        match self.names.callee_of(scope.file, &scope.inner, callee) {
+            Some((_, callable)) => {
+                (callable.results.len() > 1).then(|| wrong_results(callable, 1, value.span))
+            }
+            None => {
+                let operation = self.names.operation_of(scope.file, value)?;
+                (operation.results.len() > 1).then(|| wrong_parts(operation, 1, value.span))
+            }
+        }
+    }
+
     pub(crate) fn walk_definition(
         &mut self,
         scope: &StaticScope<'a>,
@@ -309,6 +325,13 @@ impl<'a> Resolver<'a> {
                     .at(*span, "a module as a type")
                     .help("declare the instance as a param, and apply it"),
             );
+            return Unit {
+                failed: true,
+                ..Unit::default()
+            };
+        }
+        if let Some(error) = self.several_for_one(scope, value) {
+            self.report.push(error);
             return Unit {
                 failed: true,
                 ..Unit::default()

@@ -147,6 +147,18 @@ impl<'a> Names<'a> {
                         value,
                         depth + 1,
                     ),
+                    // A state that begins with itself is told later.
+                    EntityKind::OfRepeat {
+                        visible: Visible::State(target, ty, value),
+                        ..
+                    } => self.definition_shape(
+                        self.entity(id).file,
+                        &BTreeMap::new(),
+                        target,
+                        ty,
+                        value,
+                        depth + 1,
+                    ),
                     EntityKind::Function(_) => Shape::Scalar,
                     // An instance is no value, which is reported.
                     EntityKind::Module(_) | EntityKind::Instance(_) => Shape::Poison,
