@@ -13,7 +13,7 @@ use super::choice::least_load;
 use super::mesh::{fewest_sites, meshes};
 use super::problem::{Problem, Statement};
 use super::transfer::counts;
-use ein_plan::Mesh;
+use ein_plan::{IndexId, Mesh};
 use std::collections::HashMap;
 
 /// Two loads that differ by less than this part are the same.
@@ -55,12 +55,12 @@ impl Balance {
         let mut limits = vec![f64::INFINITY; problem.tensors.len()];
         let mut used = kappa;
         let mut whole = 0.0;
-        let mut known: HashMap<&[u64], f64> = HashMap::new();
+        let mut known: HashMap<Cuttable, f64> = HashMap::new();
         for (at, statement) in problem.statements().filter(|(at, _)| !light[*at]) {
             let own = statement.work() / f64::from(sites);
             let part = (own / even).max(least_part);
             let best = known
-                .entry(&statement.extents)
+                .entry(cuttable(statement))
                 .or_insert_with(|| best_part(statement, sites));
             let best = *best * statement.work();
             let limit = own + (kappa - 1.0) * even * part;
@@ -83,13 +83,13 @@ impl Balance {
 
     /// Returns whether a mesh can run every statement within its limit; if not, one for which it cannot.
     pub fn blocked(&self, problem: &Problem, mesh: &Mesh) -> Option<usize> {
-        let mut known: HashMap<&[u64], f64> = HashMap::new();
+        let mut known: HashMap<Cuttable, f64> = HashMap::new();
         let mut heavy = problem
             .statements()
             .filter(|(at, _)| self.limits[*at].is_finite());
         let found = heavy.find(|(at, statement)| {
             let least = known
-                .entry(&statement.extents)
+                .entry(cuttable(statement))
                 .or_insert_with(|| least_load(statement, counts(mesh)) / statement.work());
             *least * statement.work() > self.limits[*at]
         });
@@ -111,6 +111,13 @@ impl Balance {
         }
         self
     }
+}
+
+/// The extents of a statement's indices, and which of them deal out no work or whole points: its least part of a mesh follows from them.
+type Cuttable<'a> = (&'a [u64], &'a [IndexId], &'a [IndexId]);
+
+fn cuttable(statement: &Statement) -> Cuttable<'_> {
+    (&statement.extents, &statement.fixed, &statement.solved)
 }
 
 /// The part that counts for a statement that has less: at most [`LEAST_PART`], and such that all that count come to at

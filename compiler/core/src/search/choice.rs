@@ -135,17 +135,11 @@ fn runs(statement: &Statement, counts: Counts, first: bool) -> Vec<Run> {
 
 /// Operations of the busiest site.
 pub fn load(statement: &Statement, counts: Counts, run: Run) -> f64 {
-    let mut points = statement.flops;
-    for (number, extent) in (0u32..).zip(&statement.extents) {
-        let mut pieces = 1u64;
-        for (role, count) in run.iter().zip(counts) {
-            if *role == StatementRole::Index(IndexId(number)) {
-                pieces *= u64::from(count);
-            }
-        }
-        points *= extent.div_ceil(pieces) as f64;
-    }
-    points
+    statement.load(|index| {
+        let cuts = run.iter().zip(counts);
+        let cuts = cuts.filter(|(role, _)| **role == StatementRole::Index(index));
+        cuts.map(|(_, count)| u64::from(count)).product()
+    })
 }
 
 /// The fewest operations with which a mesh leaves its busiest site.

@@ -174,6 +174,10 @@ fn signature(problem: &Problem, at: usize, statement: &Statement) -> Vec<u64> {
         tensor.times.to_bits(),
     ];
     let mut key: Vec<u64> = head.into_iter().chain(statement.extents.clone()).collect();
+    for looked_at in [&statement.fixed, &statement.solved] {
+        key.extend(looked_at.iter().map(|index| u64::from(index.0)));
+        key.push(u64::MAX);
+    }
     for read in &statement.reads {
         let operand = &problem.tensors[read.tensor];
         key.push(operand.width.to_bits());

@@ -76,6 +76,10 @@ pub struct Statement {
     pub extents: Vec<u64>,
     /// How many indices are the output's.
     pub rank: usize,
+    /// The indices of which all points look at the same one value: to cut one deals out no work.
+    pub fixed: Vec<IndexId>,
+    /// The indices of which each point looks at one value: to cut one deals out whole points.
+    pub solved: Vec<IndexId>,
     /// Operations at one point, all rounds of the loops around counted: at least 1 a round; 0 for what only names what
     /// is there, a loop's value.
     pub flops: f64,
@@ -101,8 +105,20 @@ pub struct Read {
 impl Statement {
     /// Operations of the whole statement.
     pub fn work(&self) -> f64 {
-        let extents = self.extents.iter().map(|extent| *extent as f64);
-        extents.product::<f64>() * self.flops
+        self.load(|_| 1)
+    }
+
+    /// Operations of the busiest site where each index is cut into so many pieces.
+    pub fn load(&self, pieces: impl Fn(IndexId) -> u64) -> f64 {
+        let (mut points, mut owners) = (1.0, 1.0);
+        for (index, extent) in (0u32..).map(IndexId).zip(&self.extents) {
+            if self.solved.contains(&index) {
+                owners *= pieces(index) as f64;
+            } else if !self.fixed.contains(&index) {
+                points *= extent.div_ceil(pieces(index)) as f64;
+            }
+        }
+        self.flops * f64::ceil(points / owners)
     }
 }
 
@@ -288,6 +304,8 @@ fn copy(program: &Program, value: LoopValue, shape: &[u64]) -> Statement {
     Statement {
         rank: extents.len(),
         extents,
+        fixed: vec![],
+        solved: vec![],
         flops: 0.0,
         columns: 1.0,
         reads,
@@ -301,11 +319,11 @@ fn statement(
     windows: &mut Vec<ReadWindows>,
 ) -> Statement {
     let reads = reads(kernel, free, windows);
-    let fixed = kernel.fixed();
+    let fixed: Vec<IndexId> = kernel.fixed().into_iter().map(|(index, _)| index).collect();
     let extent_of = |index: &IndexId| kernel.indices[index.0 as usize].extent.max(1);
     let reads = reads.into_iter().map(|(operand, parts, windows)| Read {
         tensor: operands[operand as usize],
-        passed: (fixed.iter().map(|(index, _)| index))
+        passed: (fixed.iter())
             .filter(|index| parts.iter().any(|part| part.index() == Some(**index)))
             .map(extent_of)
             .product(),
@@ -343,18 +361,17 @@ fn statement(
         let extent = std::mem::replace(&mut extents[index.0 as usize], 1);
         flops *= extent as f64;
     }
-    // One value of such an index is looked at, wherever it is.
-    for index in &kernel.passed_over() {
-        flops /= extent_of(index) as f64;
-    }
     let value = kernel.graph.dtype(kernel.root);
     let columns = kernel.reduction.map_or(1, |r| r.carrier(value).len());
+    let reads = reads.collect();
     Statement {
         extents,
         rank: kernel.output_rank as usize,
+        fixed,
+        solved: kernel.solved(),
         flops,
         columns: columns as f64,
-        reads: reads.collect(),
+        reads,
     }
 }
 
@@ -389,6 +406,29 @@ mod tests {
             [None]
         );
         assert_eq!(problem.tensors[0].readers, [(2, 0), (2, 1)]);
+    }
+
+    #[test]
+    fn indices_of_which_one_value_is_looked_at_deal_out_no_points_or_whole_ones() {
+        let load = |text: &str, pieces: [u64; 2]| {
+            let problem = Problem::new(&parse(text).unwrap());
+            let statement = problem.tensors[2].statement().unwrap();
+            let load = statement.load(|index| pieces[index.0 as usize]);
+            load / statement.flops
+        };
+        // A row of a table: whoever has the row does all of it.
+        let row = "input x: f32[900, 7] = unbound\ninput t: i64[] = unbound\n\
+            y: f32[7] = [d: 7 | i: 900] sum x[i, d] if i == t[]\noutput y";
+        assert_eq!(load(row, [1, 1]), 7.0);
+        assert_eq!(load(row, [1, 4]), 7.0);
+        assert_eq!(load(row, [4, 1]), 2.0);
+        // Five addends, each at the site that has its place.
+        let scatter = "input x: f32[5] = unbound\ninput at: i64[5] = unbound\n\
+            y: f32[900] = [v: 900 | n: 5] sum x[n] if at[n] == v\noutput y";
+        assert_eq!(load(scatter, [1, 1]), 5.0);
+        assert_eq!(load(scatter, [2, 1]), 3.0);
+        assert_eq!(load(scatter, [9, 1]), 1.0);
+        assert_eq!(load(scatter, [1, 2]), 3.0);
     }
 
     #[test]

@@ -12,8 +12,8 @@ use super::guard::{comparison, conjuncts};
 use crate::{Function, IndexId, Kernel, Node, NodeId};
 
 impl Kernel {
-    /// The indices that the loops solve instead of walking through them.
-    fn solved(&self) -> Vec<IndexId> {
+    /// The indices that the loops solve instead of walking through them: each point of the others has one value of them at the most.
+    pub fn solved(&self) -> Vec<IndexId> {
         let mut solved = self.scattered();
         if solved.is_empty() {
             solved = self.looked_up();
