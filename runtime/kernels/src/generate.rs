@@ -62,13 +62,13 @@ pub fn generate_in_round(
             unreachable!("only a free source that is not stacked can be generated")
         }
         Source::Full(value) => full(&mut array, *value),
-        Source::Iota => whole(&mut array, &place, |first, to| {
+        Source::Iota => whole(&mut array, &place, &|first, to| {
             for (to, n) in to.iter_mut().zip(first..) {
                 *to = n as i64;
             }
         }),
         Source::Numbers(values) => match values.first() {
-            Some(Scalar::Int(_) | Scalar::Bool(_)) => whole(&mut array, &place, |first, to| {
+            Some(Scalar::Int(_) | Scalar::Bool(_)) => whole(&mut array, &place, &|first, to| {
                 for (to, value) in to.iter_mut().zip(&values[first as usize..]) {
                     *to = match value {
                         Scalar::Int(value) => *value,
@@ -76,7 +76,7 @@ pub fn generate_in_round(
                     };
                 }
             }),
-            _ => real(&mut array, &place, |first, to| {
+            _ => real(&mut array, &place, &|first, to| {
                 for (to, value) in to.iter_mut().zip(&values[first as usize..]) {
                     *to = value.as_f64();
                 }
@@ -84,13 +84,13 @@ pub fn generate_in_round(
         },
         Source::Permutation => {
             let order = permutation(&key, shape.iter().product());
-            whole(&mut array, &place, |first, to| {
+            whole(&mut array, &place, &|first, to| {
                 to.copy_from_slice(&order[first as usize..][..to.len()]);
             });
         }
         // What is added is a whole number, so that no rounding reaches `hi`.
         Source::Uniform { lo, hi } if is_whole(dtype, *lo, *hi) => {
-            whole(&mut array, &place, |first, to| {
+            whole(&mut array, &place, &|first, to| {
                 random(&key, first, to, |a, _| {
                     *lo as i64 + ((hi - lo) * unit(a)) as i64
                 });
@@ -98,24 +98,24 @@ pub fn generate_in_round(
         }
         Source::Uniform { lo, hi } => {
             let sure = surely_below(dtype, *hi);
-            real(&mut array, &place, |first, to| {
+            real(&mut array, &place, &|first, to| {
                 random(&key, first, to, |a, _| match lo + (hi - lo) * unit(a) {
                     x if x <= sure => x,
                     x => below(dtype, x, *lo, *hi),
                 });
             });
         }
-        Source::Normal { mean, std } => real(&mut array, &place, |first, to| {
+        Source::Normal { mean, std } => real(&mut array, &place, &|first, to| {
             random(&key, first, to, |a, b| {
                 let radius = (-2.0 * libm::log(1.0 - unit(a))).sqrt();
                 let angle = std::f64::consts::TAU * unit(b);
                 mean + std * (radius * libm::cos(angle))
             });
         }),
-        Source::Bernoulli { p } => whole(&mut array, &place, |first, to| {
+        Source::Bernoulli { p } => whole(&mut array, &place, &|first, to| {
             random(&key, first, to, |a, _| i64::from(unit(a) < *p));
         }),
-        Source::Gumbel => real(&mut array, &place, |first, to| {
+        Source::Gumbel => real(&mut array, &place, &|first, to| {
             random(&key, first, to, |a, _| -libm::log(-libm::log(inner(a))));
         }),
     }
@@ -182,8 +182,12 @@ fn full(array: &mut Array, value: Scalar) {
     }
 }
 
-/// Makes the elements, as floats, run by run; `make` gets the number of the first of some.
-fn real(array: &mut Array, place: &Place, make: impl Fn(u64, &mut [f64]) + Sync) {
+/// Gives some elements, as numbers of one type, their values; it gets the number of the first of them. It is called through a pointer, so that the
+/// loops below are compiled once for each element type, and not once more for each source.
+type Make<'a, V> = &'a (dyn Fn(u64, &mut [V]) + Sync);
+
+/// Makes the elements, as floats, run by run.
+fn real(array: &mut Array, place: &Place, make: Make<f64>) {
     match array.data_mut() {
         Data::F16(v) => fill(v, place, make, f16::from_f64),
         Data::BF16(v) => fill(v, place, make, bf16::from_f64),
@@ -201,7 +205,7 @@ fn real(array: &mut Array, place: &Place, make: impl Fn(u64, &mut [f64]) + Sync)
 }
 
 /// [`real`] of whole numbers.
-fn whole(array: &mut Array, place: &Place, make: impl Fn(u64, &mut [i64]) + Sync) {
+fn whole(array: &mut Array, place: &Place, make: Make<i64>) {
     match array.data_mut() {
         Data::F16(v) => fill(v, place, make, |x| f16::from_f64(x as f64)),
         Data::BF16(v) => fill(v, place, make, |x| bf16::from_f64(x as f64)),
@@ -221,7 +225,7 @@ fn whole(array: &mut Array, place: &Place, make: impl Fn(u64, &mut [i64]) + Sync
 fn fill<V: Copy + Default, T: Send>(
     array: &mut [T],
     place: &Place,
-    make: impl Fn(u64, &mut [V]) + Sync,
+    make: Make<V>,
     stored: impl Fn(V) -> T + Sync,
 ) {
     parallel::chunks_mut(array, TASK, |task, mut to| {

@@ -259,10 +259,14 @@ impl Call<'_> {
             let (offset, strides) = self.place(argument, &point);
             let at = |number: usize| offset + number * strides[0];
             let order = each_data!(column.data(), values => {
-                let rank = |number: usize| values[at(number)].rank();
+                let ranks = |first: usize, to: &mut [u64]| {
+                    for (to, number) in to.iter_mut().zip(first..) {
+                        *to = values[at(number)].rank();
+                    }
+                };
                 match self.library.operation {
-                    Function::Topk => order::largest(count, chosen, rank),
-                    _ => order::ascending(count, rank),
+                    Function::Topk => order::largest(count, chosen, &ranks),
+                    _ => order::ascending(count, &ranks),
                 }
             });
             (point, order)

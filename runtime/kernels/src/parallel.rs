@@ -1,8 +1,8 @@
 //! Loops that the threads of the pool share.
 //!
-//! A task reaches rayon as a trait object. So rayon's machinery, which is many times as long as most loops, is compiled once, and not once for
-//! each loop and type of element. A call is worth thousands of operations, beside which calling through a pointer takes no time. Must not know what
-//! is done.
+//! A task reaches what is below as a trait object. So rayon's machinery, which is many times as long as most loops, is compiled once, and what
+//! gathers results once for each type of item and result, and not once for each loop. A call is worth thousands of operations, beside which calling
+//! through a pointer takes no time. Must not know what is done.
 //!
 //! ```text
 //! chunks_mut(numbers of 100,000, 32768, fill)   ->   fill(0, [..32768]), fill(1, ..), fill(2, ..), fill(3, [..1696]), on any threads
@@ -11,7 +11,7 @@
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Calls `task` with ranges that have all numbers below `count`, of at least `least` numbers each but for what is left.
 pub(crate) fn ranges(count: usize, least: usize, task: &(dyn Fn(Range<usize>) + Sync)) {
@@ -73,40 +73,33 @@ pub(crate) fn map_with<S, T: Send, R: Send>(
     scratch: impl Fn() -> S + Sync,
     task: impl Fn(&mut S, usize, T) -> R + Sync,
 ) -> Vec<R> {
-    let places = places(items);
-    each_with(places.len(), 1, scratch, |scratch, number| {
-        let item = taken(&places[number]);
-        let result = task(scratch, number, item);
-        put(&places[number], result);
-    });
-    results(places)
+    mapped(items, &scratch, &task)
 }
 
-/// An item, then its result.
-type Place<T, R> = Mutex<(Option<T>, Option<R>)>;
-
-// These are functions of the types of items and results alone, so that they are not compiled anew for each task.
-
-fn places<T, R>(items: Vec<T>) -> Vec<Place<T, R>> {
+fn mapped<S, T: Send, R: Send>(
+    items: Vec<T>,
+    scratch: &(dyn Fn() -> S + Sync),
+    task: &(dyn Fn(&mut S, usize, T) -> R + Sync),
+) -> Vec<R> {
     let places = items.into_iter().map(|item| (Some(item), None));
-    places.map(Mutex::new).collect()
-}
-
-fn taken<T, R>(place: &Place<T, R>) -> T {
-    let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
-    place.0.take().expect("each number comes up once")
-}
-
-fn put<T, R>(place: &Place<T, R>, result: R) {
-    place.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(result);
-}
-
-fn results<T, R>(places: Vec<Place<T, R>>) -> Vec<R> {
+    let places: Vec<Place<T, R>> = places.map(Mutex::new).collect();
+    each_with(places.len(), 1, scratch, |scratch, number| {
+        let item = open(&places[number]).0.take();
+        let result = task(scratch, number, item.expect("each number comes up once"));
+        open(&places[number]).1 = Some(result);
+    });
     let results = places.into_iter().map(|place| {
         let (_, result) = place.into_inner().unwrap_or_else(PoisonError::into_inner);
         result.expect("each number came up")
     });
     results.collect()
+}
+
+/// An item, then its result.
+type Place<T, R> = Mutex<(Option<T>, Option<R>)>;
+
+fn open<P>(place: &Mutex<P>) -> MutexGuard<'_, P> {
+    place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Calls `task` with the number of each part of `size` elements (the last one may have fewer), and the part.
