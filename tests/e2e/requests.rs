@@ -137,6 +137,9 @@ output rows; output t; output s; output u
         let both = [heads, "--weights", "w.safetensors::a", "--sites", sites];
         assert_eq!(said(&both), expected);
     }
+    // A plan takes sizes from the same file.
+    let plan = start(&["plan", "other.ein", "--weights", all]).success();
+    assert!(plan.stdout.contains("f32[5, 4]"), "{plan}");
     let some = said(&[heads, "--dim", "D=3"]);
     assert_eq!(some, "rows = 3\nt = 6.0\ns = 12.0\nu = 14.0\n");
     let wrong = |weights: &str, says: &[&str]| {

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use einc_core::pipeline::{self, report::PlanReport};
 use einc_diag::Diagnostic;
 use einc_driver::{
-    arguments::{BindArguments, Format, PlanArguments},
+    arguments::{BindArguments, Format, PlanArguments, Weights, weights},
     exit, machine,
     purpose::Purpose,
     session::{self, ReportOptions},
@@ -44,6 +44,9 @@ pub struct Arguments {
     bind: BindArguments,
     #[command(flatten)]
     plan: PlanArguments,
+    /// File of params that sizes are taken from, as `einc run` takes it; repeat for more
+    #[arg(long, value_name = "FILE.safetensors[::NAMES]", value_parser = weights)]
+    weights: Vec<Weights>,
     /// How the plan is written
     #[arg(long, value_enum, default_value_t, value_name = "FORM")]
     format: Form,
@@ -96,6 +99,7 @@ pub fn perform(arguments: Arguments) -> i32 {
     };
     let mut settings = Settings::default();
     settings.bind(arguments.bind);
+    settings.weights = arguments.weights;
     if let Err(diagnostic) = settings.plan(&arguments.plan) {
         return super::complain(diagnostic, Format::Text);
     }
