@@ -7,6 +7,7 @@
 //! select → share → layout → TRA → IA → plan → cost
 //! ```
 
+mod because;
 mod choose;
 mod compare;
 mod criteria;

@@ -19,6 +19,7 @@ mod error;
 mod exchange;
 mod fault;
 mod local;
+mod made;
 mod meet;
 mod movement;
 mod number;
@@ -26,6 +27,7 @@ mod output;
 mod over;
 pub mod print;
 mod profile;
+mod rearrange;
 mod repeat;
 mod schedule;
 pub mod session;
@@ -47,8 +49,9 @@ pub use profile::{Note, Profile, SiteProfile, Slice, Total};
 pub use session::{Event, Session, Watch};
 
 use ein_comm::{Communicator, Moved, in_process};
-use ein_device::Device;
+use ein_device::{Device, Workers};
 use ein_plan::{FileRef, Plan};
+use rayon::ThreadPool;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -106,6 +109,20 @@ impl Options {
             patience: None,
             keeping: session::Keeping::default(),
         }
+    }
+
+    /// The threads of a site. The only site of a run, which talks to nobody, is one of them: a step begins without waking another.
+    fn pool(&self, comm: &dyn Communicator) -> Result<ThreadPool, RunError> {
+        let workers = Workers {
+            threads: self.threads.max(1),
+            cores: &self.cores_of(comm),
+            alone: comm.sites() == 1,
+        };
+        self.device.workers(&workers).map_err(|error| {
+            RunError::internal(format!(
+                "the threads of the site cannot be started: {error}"
+            ))
+        })
     }
 
     /// The cores of this site's threads, of which there are `threads` now; none if the system places them.

@@ -1,4 +1,5 @@
-//! The steps that no other site takes part in: joins, aggregations, concatenation, tiling, filters.
+//! The steps that no other site takes part in and that compute: joins, folds, sweeps. Those that only put tuples together or cut them up are in
+//! `rearrange`.
 //!
 //! A site makes the tuples that the result's placement gives it. That their inputs are here is the plan's
 //! promise; where it does not hold, the run stops with an internal error. All of this runs on the current
@@ -12,12 +13,10 @@ use crate::error::RunError;
 use crate::fault::fault;
 use crate::schedule::Kernels;
 use crate::store::{Store, Tuple, Tuples};
-use ein_device::{
-    Buffer, BufferType, Change, Device, Launch, Member, MemberOperand, Operand, Prepared, Span,
-};
+use ein_device::{Buffer, Change, Device, Launch, Member, MemberOperand, Operand, Prepared, Span};
 use ein_plan::{
-    DType, Fold, JoinInput, Kernel, KeyDim, Operation, Plan, Range, Reduction, RelationId,
-    RelationType, Step, Sweep, Update, piece,
+    Fold, JoinInput, Kernel, KeyDim, Operation, Plan, Range, RelationId, RelationType, Step, Sweep,
+    Update, piece,
 };
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -35,13 +34,13 @@ impl<'a> Place<'a> {
         kind.keys_at(self.site, &self.plan.mesh).collect()
     }
 
-    fn tuples(&self, relation: RelationId) -> Result<&'a Tuples, RunError> {
+    pub fn tuples(&self, relation: RelationId) -> Result<&'a Tuples, RunError> {
         self.store
             .get(relation)
             .ok_or_else(|| RunError::internal(format!("r{} is used after its end", relation.0)))
     }
 
-    fn tuple(&self, relation: RelationId, key: &[u32]) -> Result<&'a Tuple, RunError> {
+    pub fn tuple(&self, relation: RelationId, key: &[u32]) -> Result<&'a Tuple, RunError> {
         self.tuples(relation)?
             .get(key)
             .ok_or_else(|| absent(relation, key))
@@ -341,185 +340,14 @@ pub(crate) fn ranges_at(join: &Join<'_>, keys: &[KeyDim], key: &[u32]) -> Vec<Sp
         .collect()
 }
 
+pub(crate) fn no_member(key: &[u32]) -> RunError {
+    RunError::internal(format!("nothing makes up the tuple {key:?}"))
+}
+
 /// All results, or the error of the lowest key: which error a run ends with does not depend on threads.
 pub(crate) fn in_key_order(
     results: impl IndexedParallelIterator<Item = Result<(Vec<u32>, Tuple), RunError>>,
 ) -> Result<Tuples, RunError> {
     let results: Vec<_> = results.collect();
     results.into_iter().collect()
-}
-
-/// Σᴸ: the tuples that agree on the kept key dimensions, combined in key order. Takes the tuples, so that
-/// the first one of a group is combined into in place where nobody else holds it.
-pub(crate) fn aggregate(
-    place: &Place<'_>,
-    tuples: Tuples,
-    input: &RelationType,
-    keep: &[u32],
-    reduction: Reduction,
-    kind: &RelationType,
-) -> Result<Tuples, RunError> {
-    let size: u64 = input
-        .keys
-        .iter()
-        .enumerate()
-        .filter(|(d, _)| !keep.contains(&(*d as u32)))
-        .map(|(_, dim)| u64::from(dim.pieces))
-        .product();
-    let groups = grouped(place, tuples, kind, |key| {
-        keep.iter().map(|d| key[*d as usize]).collect()
-    });
-    in_key_order(groups.into_par_iter().map(|(key, members)| {
-        complete(&key, &members, size)?;
-        let mut members = members.into_iter();
-        let (_, first) = members.next().ok_or_else(|| no_member(&key))?;
-        let mut sum = first;
-        for (_, next) in members {
-            sum = place.device.combine(reduction, sum, next);
-        }
-        Ok((key, sum))
-    }))
-}
-
-/// Σᴸ with arrayConcat: the key dimension that cuts `array_dim` goes away.
-pub(crate) fn concat(
-    place: &Place<'_>,
-    tuples: Tuples,
-    input: &RelationType,
-    array_dim: u32,
-    kind: &RelationType,
-) -> Result<Tuples, RunError> {
-    let dim = array_dim as usize;
-    let Some(cut) = input.array.dims.get(dim).and_then(|d| d.cut) else {
-        return Err(RunError::internal(format!(
-            "dimension {array_dim} is put together, but it is not cut"
-        )));
-    };
-    let pieces = u64::from(input.keys[cut as usize].pieces);
-    let groups = grouped(place, tuples, kind, |key| {
-        let mut rest = key.to_vec();
-        rest.remove(cut as usize);
-        rest
-    });
-    in_key_order(groups.into_par_iter().map(|(key, members)| {
-        complete(&key, &members, pieces)?;
-        let shape = shape(kind, &key);
-        let columns = kind.array.columns.iter();
-        let room = |dtype: &DType| {
-            let wanted = BufferType::dense(*dtype, shape.clone());
-            place.device.allocate(&wanted)
-        };
-        let mut columns: Tuple = columns.map(room).collect();
-        for (from, member) in members {
-            let mut start = vec![0; shape.len()];
-            start[dim] = input.ranges(&from)[dim].0 as usize;
-            for (column, part) in columns.iter_mut().zip(&member) {
-                let origin = vec![0; shape.len()];
-                place
-                    .device
-                    .copy_box(column, &start, part, &origin, part.shape());
-            }
-        }
-        Ok((key, columns))
-    }))
-}
-
-/// λᴸ with keyTile and arrayTile: `array_dim` is cut by a new, last key dimension.
-pub(crate) fn tile(
-    place: &Place<'_>,
-    input: RelationId,
-    array_dim: u32,
-    kind: &RelationType,
-) -> Result<Tuples, RunError> {
-    let dim = array_dim as usize;
-    in_key_order(place.keys(kind).into_par_iter().map(|key| {
-        let Some((_, from)) = key.split_last() else {
-            return Err(RunError::internal("a tiled relation has a key dimension"));
-        };
-        let whole = place.tuple(input, from)?;
-        let shape = shape(kind, &key);
-        let mut start = vec![0; shape.len()];
-        start[dim] = kind.ranges(&key)[dim].0 as usize;
-        let columns = whole.iter().map(|column| {
-            if column.shape() == shape {
-                return column.clone();
-            }
-            let wanted = BufferType::dense(column.dtype(), shape.clone());
-            let mut part = place.device.allocate(&wanted);
-            let origin = vec![0; shape.len()];
-            place
-                .device
-                .copy_box(&mut part, &origin, column, &start, &shape);
-            part
-        });
-        let columns = columns.collect();
-        Ok((key, columns))
-    }))
-}
-
-/// σᴸ: the tuples whose coordinate on `key` is `value`. The result's key either lacks that dimension, or has
-/// one piece there (its coordinate becomes 0), or is the input's.
-pub(crate) fn filter(
-    place: &Place<'_>,
-    input: RelationId,
-    key: u32,
-    value: u32,
-    kind: &RelationType,
-) -> Result<Tuples, RunError> {
-    let from = place.plan.kind(input);
-    let at = key as usize;
-    let mut kept = Tuples::new();
-    for (old, tuple) in place.tuples(input)? {
-        if old.get(at) != Some(&value) {
-            continue;
-        }
-        let mut new = old.clone();
-        if kind.keys.len() < from.keys.len() {
-            new.remove(at);
-        } else if kind.keys[at].pieces == 1 {
-            new[at] = 0;
-        }
-        if kind.holds(&new, place.site, &place.plan.mesh) {
-            kept.insert(new, tuple.clone());
-        }
-    }
-    Ok(kept)
-}
-
-/// A key and the tuples, with their old keys, that become its tuple.
-type Group = (Vec<u32>, Vec<(Vec<u32>, Tuple)>);
-
-/// Tuples by the key that they become part of, in key order within a group; groups of other sites are left out.
-fn grouped(
-    place: &Place<'_>,
-    tuples: Tuples,
-    kind: &RelationType,
-    target: impl Fn(&[u32]) -> Vec<u32>,
-) -> Vec<Group> {
-    let mut groups: BTreeMap<Vec<u32>, Vec<(Vec<u32>, Tuple)>> =
-        place.keys(kind).into_iter().map(|k| (k, vec![])).collect();
-    for (key, tuple) in tuples {
-        if let Some(group) = groups.get_mut(&target(&key)) {
-            group.push((key, tuple));
-        }
-    }
-    groups.into_iter().collect()
-}
-
-fn complete(key: &[u32], members: &[(Vec<u32>, Tuple)], size: u64) -> Result<(), RunError> {
-    if members.len() as u64 == size {
-        return Ok(());
-    }
-    Err(RunError::internal(format!(
-        "{} of the {size} tuples that make up {key:?} are here",
-        members.len()
-    )))
-}
-
-fn no_member(key: &[u32]) -> RunError {
-    RunError::internal(format!("nothing makes up the tuple {key:?}"))
-}
-
-fn shape(kind: &RelationType, key: &[u32]) -> Vec<usize> {
-    kind.ranges(key).iter().map(|(_, n)| *n as usize).collect()
 }

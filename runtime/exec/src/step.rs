@@ -7,6 +7,7 @@
 use crate::error::RunError;
 use crate::local::{self, Place};
 use crate::over;
+use crate::rearrange;
 use crate::source;
 use crate::store::Tuples;
 use crate::walk::Walker;
@@ -79,19 +80,19 @@ impl Walker<'_> {
                 reduction,
             } => self.consumed(step, *input, |place, tuples| {
                 let from = place.plan.kind(*input);
-                local::aggregate(place, tuples, from, keep, *reduction, &step.kind)
+                rearrange::aggregate(place, tuples, from, keep, *reduction, &step.kind)
             }),
             Operation::LocalConcat { input, array_dim } => {
                 self.consumed(step, *input, |place, tuples| {
                     let from = place.plan.kind(*input);
-                    local::concat(place, tuples, from, *array_dim, &step.kind)
+                    rearrange::concat(place, tuples, from, *array_dim, &step.kind)
                 })
             }
             Operation::LocalTile { input, array_dim } => {
-                local::tile(&self.place(), *input, *array_dim, &step.kind)
+                rearrange::tile(&self.place(), *input, *array_dim, &step.kind)
             }
             Operation::LocalFilter { input, key, value } => {
-                local::filter(&self.place(), *input, *key, *value, &step.kind)
+                rearrange::filter(&self.place(), *input, *key, *value, &step.kind)
             }
             Operation::Broadcast { .. }
             | Operation::Shuffle { .. }

@@ -6,9 +6,10 @@
 
 use crate::error::RunError;
 use crate::local::{self, Join, Place, ranges_at};
+use crate::made::fits;
 use crate::source;
 use crate::store::{Tuple, Tuples};
-use crate::walk::{Walker, fits};
+use crate::walk::Walker;
 use ein_comm::Communicator;
 use ein_device::Buffer;
 use ein_plan::{Operation, RelationId, Step};

@@ -11,6 +11,7 @@
 use crate::disk::Disk;
 use crate::error::{ErrorKind, RunError};
 use crate::local::{self, Place};
+use crate::made::{fits, not_a_number};
 use crate::meet::{agree, meet, share_numbers};
 use crate::movement::{self, Begun};
 use crate::output::{self, Held};
@@ -20,7 +21,6 @@ use crate::session::feed::Feed;
 use crate::store::{Store, Tuples};
 use crate::{Options, Report, Traffic};
 use ein_comm::{Communicator, Counting, Moved};
-use ein_device::Workers;
 use ein_plan::{BlockId, Operation, Plan, RelationId, Step, Sweep};
 use rayon::ThreadPool;
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ pub(crate) fn walk(
     current: &AtomicUsize,
 ) -> Result<Report, RunError> {
     let token = meet((&[plan], &[]), &[], comm, options)?;
-    let pool = pool(comm, options);
+    let pool = options.pool(comm);
     let mut failure = pool.as_ref().err().cloned();
     if failure.is_none() && comm.site() == 0 {
         failure = output::check(plan, options, &token).err();
@@ -51,20 +51,6 @@ pub(crate) fn walk(
     let mut report = walker.report(&token)?;
     report.profile = recorder.gathered(comm)?;
     Ok(report)
-}
-
-/// The threads of a site. The only site of a run, which talks to nobody, is one of them: a step begins without waking another.
-pub(crate) fn pool(comm: &dyn Communicator, options: &Options) -> Result<ThreadPool, RunError> {
-    let workers = Workers {
-        threads: options.threads.max(1),
-        cores: &options.cores_of(comm),
-        alone: comm.sites() == 1,
-    };
-    options.device.workers(&workers).map_err(|error| {
-        RunError::internal(format!(
-            "the threads of the site cannot be started: {error}"
-        ))
-    })
 }
 
 /// How often what has begun is kept going beside steps.
@@ -498,61 +484,4 @@ impl<'a> Walker<'a> {
         let peak = all.iter().map(|site| site[2 * (steps + 1)] as u64);
         Ok((traffic, peak.collect()))
     }
-}
-
-/// The error that names the first NaN among the tuples of a step, if there is one.
-fn not_a_number(step: &Step, tuples: &Tuples) -> Option<RunError> {
-    for (key, tuple) in tuples {
-        for buffer in tuple.iter().filter(|buffer| buffer.dtype().is_float()) {
-            let array = buffer.to_host();
-            let data = array.data();
-            let Some(mut at) = (0..data.len()).find(|at| data.get(*at).as_f64().is_nan()) else {
-                continue;
-            };
-            let ranges = step.kind.ranges(key);
-            let mut place = vec![0; ranges.len()];
-            for (place, (start, count)) in place.iter_mut().zip(&ranges).rev() {
-                *place = start + at as u64 % count;
-                at /= *count as usize;
-            }
-            let places: Vec<String> = place.iter().map(u64::to_string).collect();
-            let name = &step.tensor;
-            let element = match places.is_empty() {
-                true => format!("`{name}`"),
-                false => format!("`{name}[{}]`", places.join(", ")),
-            };
-            let message = format!("{element} is NaN");
-            return Some(RunError::new("E0728", ErrorKind::Program, message));
-        }
-    }
-    None
-}
-
-/// Whether the tuples are what the step's type says.
-pub(crate) fn fits(step: &Step, tuples: &Tuples) -> Result<(), RunError> {
-    for (key, tuple) in tuples {
-        let ranges = step.kind.ranges(key);
-        let shape = || ranges.iter().map(|(_, n)| *n as usize);
-        let right = tuple.len() == step.kind.array.columns.len()
-            && tuple
-                .iter()
-                .zip(&step.kind.array.columns)
-                .all(|(array, dtype)| {
-                    array.dtype() == *dtype && array.shape().iter().copied().eq(shape())
-                });
-        if !right {
-            let found: Vec<String> = tuple
-                .iter()
-                .map(|buffer| buffer.buffer_type().to_string())
-                .collect();
-            return Err(RunError::internal(format!(
-                "the tuple {key:?} of r{} is [{}], but its type says {:?}{:?}",
-                step.result.0,
-                found.join(", "),
-                step.kind.array.columns,
-                shape().collect::<Vec<_>>(),
-            )));
-        }
-    }
-    Ok(())
 }

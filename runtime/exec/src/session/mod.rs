@@ -20,6 +20,7 @@ mod order;
 mod resident;
 mod restore;
 mod rounds;
+mod steps;
 mod types;
 mod volume;
 mod walked;
@@ -29,7 +30,7 @@ use crate::meet::{agree, meet, share_numbers};
 use crate::profile::Recorder;
 use crate::schedule::{Schedule, Schedules};
 use crate::store::Tuples;
-use crate::walk::{Walker, pool};
+use crate::walk::Walker;
 use crate::{Options, Report};
 use ein_array::Data;
 use ein_comm::Communicator;
@@ -43,6 +44,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
+use steps::Steps;
 
 pub use blocks::slab;
 pub use ein_plan::training::{Carried, CarriedKind, Checkpoints, Every, States};
@@ -67,7 +69,7 @@ pub(crate) fn session(
     let inputs = session.blocks.iter().flat_map(|block| &block.inputs);
     let fed: Vec<&Source> = inputs.map(|input| &input.source).collect();
     let token = meet((&plans, &own), &fed, comm, options)?;
-    let pool = pool(comm, options);
+    let pool = options.pool(comm);
     agree(comm, pool.as_ref().err().cloned())?;
     let mut runner = Runner {
         session,
@@ -478,31 +480,6 @@ impl Runner<'_> {
             );
         }
         Ok(())
-    }
-}
-
-/// The plans of a block's steps: of all sites together, or of one by itself.
-#[derive(Clone, Copy)]
-struct Steps<'s> {
-    step: &'s BTreeMap<u64, Arc<Plan>>,
-    apply: Option<&'s Arc<Plan>>,
-    /// In how many parts a batch is taken.
-    parts: u64,
-}
-
-impl<'s> Steps<'s> {
-    fn of(block: &'s Block) -> Steps<'s> {
-        Steps {
-            step: &block.step,
-            apply: block.apply.as_ref(),
-            parts: block.parts,
-        }
-    }
-
-    /// The plan for a number of rows.
-    fn planned(&self, rows: usize) -> Result<&'s Arc<Plan>, RunError> {
-        let plan = self.step.get(&(rows as u64));
-        plan.ok_or_else(|| RunError::internal(format!("there is no step for {rows} rows")))
     }
 }
 

@@ -9,6 +9,7 @@
 pub(crate) mod arguments;
 pub(crate) mod callee;
 pub(crate) mod functions;
+mod results;
 pub(crate) mod signature;
 pub(crate) mod slices;
 pub(crate) mod specialise;

@@ -10,6 +10,7 @@ pub(crate) mod declare;
 pub(crate) mod finish;
 pub(crate) mod inputs;
 pub(crate) mod lists;
+mod source_tensors;
 pub(crate) mod sources;
 pub(crate) mod statement;
 pub(crate) mod tensors;

@@ -9,6 +9,7 @@
 pub(crate) mod access;
 pub(crate) mod arena;
 pub(crate) mod builtins;
+mod composed;
 pub(crate) mod directional;
 pub(crate) mod expr;
 pub(crate) mod gradient;

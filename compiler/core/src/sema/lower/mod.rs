@@ -7,6 +7,7 @@
 //! ```
 
 pub(crate) mod blocks;
+mod hidden;
 pub(crate) mod outputs;
 pub(crate) mod parts;
 pub(crate) mod program;

@@ -22,6 +22,7 @@ pub(crate) mod static_scope;
 pub(crate) mod unknown;
 pub(crate) mod walk;
 pub(crate) mod walk_call;
+mod walk_names;
 pub(crate) mod walk_repeat;
 
 use crate::sema::{

@@ -8,5 +8,6 @@
 
 pub(crate) mod linear;
 pub(crate) mod prove;
+mod provisional;
 pub(crate) mod ranges;
 pub(crate) mod size;

@@ -112,10 +112,10 @@ pub(crate) enum Reach {
 #[derive(Clone, Debug)]
 pub(crate) struct Provisional {
     /// The index on the left side.
-    index: String,
-    span: Span,
+    pub(super) index: String,
+    pub(super) span: Span,
     /// The range that the accesses of the statement allow.
-    reach: Option<Reach>,
+    pub(super) reach: Option<Reach>,
 }
 
 impl Open {
@@ -332,65 +332,6 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// The size of a tensor's dimension as far as other statements have told it.
-    pub(crate) fn provisional_size(
-        &mut self,
-        tensor: &str,
-        (index, span): (&str, Span),
-        reach: Option<Reach>,
-    ) -> Size {
-        let dim = format!("{tensor}.{index}");
-        match self.inference.inferred.get(&dim) {
-            Some(size) => size.clone(),
-            None => {
-                let size = Size::dim(&dim);
-                let index = index.to_owned();
-                let provisional = Provisional { index, span, reach };
-                self.inference.provisional.insert(dim, provisional);
-                size
-            }
-        }
-    }
-
-    pub(crate) fn is_provisional(&self, size: &Size) -> bool {
-        size.as_dim()
-            .is_some_and(|dim| self.inference.provisional.contains_key(&*dim))
-    }
-
-    /// Notes what a dimension without a range is compared with.
-    pub(crate) fn infer(&mut self, size: &Size, extent: &Size) {
-        if let Some(dim) = size.as_dim()
-            && self.inference.provisional.contains_key(&*dim)
-            && !self.is_provisional(extent)
-        {
-            self.inference
-                .found
-                .entry(dim.to_string())
-                .or_insert_with(|| extent.clone());
-        }
-    }
-
-    /// Gives a dimension the range that the accesses of its statement allow, if no statement says another one.
-    pub(crate) fn infer_from_accesses(&mut self) {
-        if !self.inference.found.is_empty() {
-            return;
-        }
-        for (dim, provisional) in &self.inference.provisional {
-            if let Some(Reach::Whole(size)) = &provisional.reach {
-                self.inference.found.insert(dim.clone(), size.clone());
-            }
-        }
-    }
-
-    /// Reports dimensions that no statement gives a range.
-    pub(crate) fn report_provisional(&mut self) {
-        for dimension in std::mem::take(&mut self.inference.provisional).into_values() {
-            let Provisional { index, span, reach } = dimension;
-            self.report
-                .push(unknown_range(&index, span, reach.as_ref()));
-        }
-    }
-
     pub(crate) fn solve(&mut self, id: VarId) -> bool {
         let var = self.indices.vars[id.0 as usize].clone();
         let name = &var.name;
@@ -487,7 +428,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-fn unknown_range(name: &str, span: Span, reach: Option<&Reach>) -> Diagnostic {
+pub(super) fn unknown_range(name: &str, span: Span, reach: Option<&Reach>) -> Diagnostic {
     let help = match reach {
         Some(Reach::Whole(size) | Reach::Steps(size)) => {
             format!("with the bound `{name} < {size}` all that it reads is there")
