@@ -17,7 +17,7 @@ pub(super) fn saved(session: &Session) -> Vec<Named> {
     named(session, |carried| carried.kind.is_saved(), |_| None)
 }
 
-/// What a file of params holds, in its order: of complex numbers, those for which such files have a type, and of others their parts.
+/// The tensors of a file of params, in its order: complex ones as such where the file has a type for them, others as their parts.
 pub(super) fn exported(session: &Session) -> Vec<Named> {
     let complex = |carried: &Carried| {
         let dtype = carried.dtype.complex();
