@@ -323,7 +323,8 @@ fn statement(
     let extent_of = |index: &IndexId| kernel.indices[index.0 as usize].extent.max(1);
     let reads = reads.into_iter().map(|(operand, parts, windows)| Read {
         tensor: operands[operand as usize],
-        passed: (fixed.iter())
+        passed: fixed
+            .iter()
             .filter(|index| parts.iter().any(|part| part.index() == Some(**index)))
             .map(extent_of)
             .product(),

@@ -33,17 +33,15 @@ fn named(
     complex: impl Fn(&Carried) -> Option<DType>,
 ) -> Vec<Named> {
     let carried = session.carried.iter().filter(|(_, carried)| which(carried));
+    let header = |dtype, shape: &[u64]| ein_data::Header {
+        dtype,
+        shape: shape.to_vec(),
+    };
     let named = |name: &str, carried: &Carried, leading: usize| Named {
         name: name.to_owned(),
-        header: match complex(carried) {
-            Some(dtype) => ein_data::Header {
-                dtype,
-                shape: carried.shape[leading..carried.shape.len() - 1].to_vec(),
-            },
-            None => ein_data::Header {
-                dtype: carried.dtype,
-                shape: carried.shape[leading..].to_vec(),
-            },
+        header: match (complex(carried), &carried.shape[leading..]) {
+            (Some(dtype), [own @ .., _]) => header(dtype, own),
+            (_, shape) => header(carried.dtype, shape),
         },
     };
     carried

@@ -137,18 +137,11 @@ impl<'a> Names<'a> {
             // `b = a`: a chain of such lines is followed for a while only.
             ExprKind::Name(name) if depth < 64 => match self.find(file, name) {
                 Found::Entity(id) => match self.entity(id).kind {
+                    // A state that begins with itself is told later.
                     EntityKind::Definition {
                         target, ty, value, ..
-                    } => self.definition_shape(
-                        self.entity(id).file,
-                        &BTreeMap::new(),
-                        target,
-                        ty,
-                        value,
-                        depth + 1,
-                    ),
-                    // A state that begins with itself is told later.
-                    EntityKind::OfRepeat {
+                    }
+                    | EntityKind::OfRepeat {
                         visible: Visible::State(target, ty, value),
                         ..
                     } => self.definition_shape(
