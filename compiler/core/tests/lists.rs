@@ -121,6 +121,17 @@ fn sums_over_lists_are_the_sums() {
           M: f32[4, 3] = [i: 4, r: 3 | j: 6, k: 8] sum A[i, j, k] * U[j, r] * V[k, r] * f32(i + 1)\noutput M",
             vec![4, 6, 8],
         ),
+        // Indices that run over a part of the dimension, and beyond it.
+        (
+            "input A: f32[12, 20] = unbound\ninput X: f32[9, 3] = unbound\n\
+          C: f32[7, 3] = [i: 7, j: 3 | k: 9] sum A[i, k] * X[k, j]\noutput C",
+            vec![12, 20],
+        ),
+        (
+            "input A: f32[12, 20] = unbound\n\
+          C: f32[15] = [i: 15 | k: 22] sum (A[i, k] else 0.0) * f32(k + 1)\noutput C",
+            vec![12, 20],
+        ),
         (
             "input A: f32[12, 20] = unbound\n\
           d: f32[12] = [i: 12 | k: 20] sum A[i, k]\nC: f32[20] = [k: 20 | i: 12] sum A[i, k] * d[i]\noutput C",
@@ -149,6 +160,7 @@ fn what_needs_all_elements_keeps_them() {
         "C: f32[12] = [i: 12 | k: 20] max A[i, k]",
         "C: f32[12] = [i: 12 | k: 12] sum A[i, i] * f32(k)",
         "C: f32[12] = [i: 12 | k: 20] sum A[i, k - 1] else 0.0",
+        "C: f32[12] = [i: 12 | k: 22] sum A[i, k] else 2.0",
         "C: f32[12, 20] = [i: 12, k: 20] A[i, k] * 2.0",
     ] {
         let text = format!("input A: f32[12, 20] = unbound\n{statement}\noutput C");

@@ -14,7 +14,7 @@ use super::canonical::statement;
 use super::{Definition, Program, Rewriting, Role, Tensor, TensorId};
 use ein_plan::{
     DType, Function, Graph, Index, IndexId, Kernel, ListColumn, Node, NodeId, Operand, Reduction,
-    Source,
+    Scalar, Source,
 };
 use std::collections::BTreeMap;
 
@@ -105,7 +105,8 @@ fn columns(tensor: &Tensor, count: u64) -> Option<Vec<Tensor>> {
     Some(columns)
 }
 
-/// The operand of a kernel over whose list it can sum: it is read once, as a factor of the sum, at indices that all differ.
+/// The operand of a kernel over whose list it can sum: it is read once, as a factor of the sum, at indices that all differ, and is 0
+/// outside.
 fn sum_over_list<'l>(
     kernel: &Kernel,
     operands: &[TensorId],
@@ -122,12 +123,25 @@ fn sum_over_list<'l>(
     })
 }
 
-/// The indices at which a kernel reads an operand, if it reads it once, and at different bare indices.
+/// The indices at which a kernel reads an operand, if it reads it once, at different bare indices, and 0 where it has no element.
 fn read_at_indices(kernel: &Kernel, operand: u32) -> Option<Vec<IndexId>> {
-    let mut reads = kernel.graph.reads().filter(|(read, _)| *read == operand);
-    let (_, positions) = reads.next()?;
+    let graph = &kernel.graph;
+    let mut reads = graph.iter().filter_map(|(_, node, _)| match node {
+        Node::Read {
+            operand: read,
+            positions,
+            otherwise,
+            ..
+        } if *read == operand => Some((positions, *otherwise)),
+        _ => None,
+    });
+    let (positions, otherwise) = reads.next()?;
+    let is_zero = |id| matches!(graph.node(id), Node::Constant(value) if value.as_f64() == 0.0);
+    if !otherwise.is_none_or(is_zero) {
+        return None;
+    }
     let indices: Vec<IndexId> =
-        (positions.iter().map(|at| kernel.graph.as_index(*at))).collect::<Option<_>>()?;
+        (positions.iter().map(|at| graph.as_index(*at))).collect::<Option<_>>()?;
     let differ = (1..indices.len()).all(|at| !indices[..at].contains(&indices[at]));
     // Reads that differ only in what stands for a place outside are two nodes.
     (reads.next().is_none() && differ).then_some(indices)
@@ -226,15 +240,17 @@ fn over_list(
         node => graph.add(node, dtype),
     });
     let mut guard = kernel.guard.map(|guard| moved[guard.0 as usize]);
-    for (index, position) in own.iter().zip(&positions) {
-        if index.0 >= kernel.output_rank {
-            continue;
-        }
-        let index = graph.add(Node::Index(*index), DType::I64);
-        let here = graph.add(
-            Node::Apply(Function::Eq, vec![index, *position]),
-            DType::Bool,
-        );
+    // Elements beyond the range of a summed index are no terms.
+    let shape = &kernel.operands[operand as usize].shape;
+    for ((index, position), size) in own.iter().zip(&positions).zip(shape) {
+        let extent = kernel.indices[index.0 as usize].extent;
+        let (test, with) = match index.0 < kernel.output_rank {
+            true => (Function::Eq, Node::Index(*index)),
+            false if extent < *size => (Function::Gt, Node::Constant(Scalar::Int(extent as i64))),
+            false => continue,
+        };
+        let with = graph.add(with, DType::I64);
+        let here = graph.add(Node::Apply(test, vec![with, *position]), DType::Bool);
         guard = Some(match guard {
             None => here,
             Some(guard) => graph.add(Node::Apply(Function::And, vec![here, guard]), DType::Bool),
