@@ -242,8 +242,9 @@ impl Held<'_> {
             return;
         }
         match step.operation {
-            Operation::Broadcast { .. } | Operation::Shuffle { .. } => self.moved(step),
-            Operation::Window { .. } => self.make(own, &step.kind),
+            Operation::Broadcast { .. } | Operation::Shuffle { .. } | Operation::Window { .. } => {
+                self.moved(step);
+            }
             Operation::Loop {
                 value: LoopValue::State(block, state) | LoopValue::Last(block, state),
             } => self.rename(Name::State(block, state), own, &step.kind),
@@ -272,11 +273,12 @@ impl Held<'_> {
         }
     }
 
-    /// What a movement leaves where it is has two names.
+    /// What a broadcast or a shuffle leaves where it is has two names. Windows are new tuples: they are cut in another way.
     fn moved(&mut self, step: &Step) {
-        if let Some(input) = step.operation.inputs().first() {
-            let own = Name::Relation(step.result);
-            self.share(Name::Relation(*input), own, &step.kind);
+        let own = Name::Relation(step.result);
+        match (&step.operation, step.operation.inputs().first()) {
+            (Operation::Window { .. }, _) | (_, None) => self.make(own, &step.kind),
+            (_, Some(input)) => self.share(Name::Relation(*input), own, &step.kind),
         }
     }
 

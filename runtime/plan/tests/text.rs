@@ -232,6 +232,28 @@ fn peaks_count_a_result_beside_its_inputs() {
     );
 }
 
+#[test]
+fn peaks_count_the_windows_of_an_exchange() {
+    let plan: Plan = "plan for 2 sites
+kernel k0 (f64[12], f64[12]) [i: 10] f64 = a0[i + 2] + a1[i + 1]
+r0 x: {i: 12/2} f64[i] @ PART(i) = source x from iota
+r1 x: {i: 10/2} f64[i+2..i+2 of 12] @ PART(i) = window r0
+r2 x: {i: 10/2} f64[i+1..i+1 of 12] @ PART(i) = window r0; free r0
+r3 y: {i: 10/2} f64[i] @ PART(i) = join k0(r1{i}, r2{i}) over [i]; free r1, r2
+exchange r1, r2 until r2
+output y = r3: f64[10]
+"
+    .parse()
+    .unwrap();
+    verify::verify(&plan).unwrap();
+    // Six elements of x and five in each window.
+    let peak = memory::Peak {
+        bytes: 8 * (6 + 5 + 5),
+        step: 2,
+    };
+    assert_eq!(memory::peaks(&plan), [peak, peak]);
+}
+
 /// Replaces a part of the plan and gives the verifier's answer.
 fn broken(from: &str, to: &str) -> String {
     assert!(SPLIT_K.contains(from), "{from}");
