@@ -72,6 +72,32 @@ output n; output same; output high; output low; output ties; output fits; output
     assert_eq!(printed(text), expected);
 }
 
+/// The best row is the same in every column, also where only one branch of a `where` reads it.
+#[test]
+fn positions_within_conditions() {
+    let text = "input a: i64[2, 3] = [[2, 5, 2], [5, 1, 1]]
+input b: i64[2, 4] = 1
+p[k < 2] = argmax[i, j] where(a[i,j] < 2, b[i, k % 4], a[i,j])
+q = argmin[i, j] where(a[i,j] > 1, -a[i,j], b[i, i % 4])
+output p; output q
+";
+    assert_eq!(printed(text), "p = [1 1]\nq = 1\n");
+}
+
+/// What is compared is not rounded or wrapped before, over several indices as over one.
+#[test]
+fn positions_of_values_in_narrow_types() {
+    let text = "input x: u16[3] = iota
+input h: f16[3] = 60000
+one = argmax[i] -x[i]
+two = argmax[i, j < 2] -x[i]
+three = argmin[j < 2, i, k < 2] -x[i]
+high = argmax[i, j < 2] h[i] * (i + 1)
+output one; output two; output three; output high
+";
+    assert_eq!(printed(text), "one = 0\ntwo = 0\nthree = 4\nhigh = 4\n");
+}
+
 #[test]
 fn scatters_drop_what_has_no_place() {
     let text = "dim N = 9

@@ -19,6 +19,15 @@ use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Argument, Expr, ExprKind, Position};
 use std::collections::HashMap;
 
+/// What stands in the place of an index.
+#[derive(Clone, Copy)]
+enum Place {
+    /// A value of i64.
+    Number(ExprId),
+    /// An index of the same range.
+    Index(VarId),
+}
+
 impl<'a> Checker<'a> {
     pub(crate) fn reduce(
         &mut self,
@@ -124,11 +133,35 @@ impl<'a> Checker<'a> {
             Reduction::ArgMin => Reduction::Min,
             _ => Reduction::Max,
         };
-        let (body, ty) = self.reduction_types(best, value, span)?;
+        // The best of a row is compared as its elements are: before a narrow type rounds or wraps it.
+        let computed = match self.arena.ty(value) {
+            Ty::Typed(dtype) if dtype != dtype.compute() => {
+                let form = Form::Convert(value);
+                self.arena.add(form, Ty::Typed(dtype.compute()))
+            }
+            _ => value,
+        };
+        // Its indices are others than those of the second reduction, which reads `first` within.
+        let (mut body, mut own, mut within) = (computed, vec![], guard);
+        for var in rest {
+            let known = &self.indices.vars[var.0 as usize];
+            let (name, span) = (known.name.clone(), known.span);
+            let extent = self.extent(*var)?;
+            let other = self.fresh_var(name, extent, span);
+            if !self.solve(other) {
+                return None;
+            }
+            let mut known = HashMap::new();
+            within =
+                within.map(|guard| self.at_place(guard, (*var, Place::Index(other)), &mut known));
+            body = self.at_place(body, (*var, Place::Index(other)), &mut known);
+            own.push(other);
+        }
+        let (body, ty) = self.reduction_types(best, body, span)?;
         let form = Form::Reduce {
             reduction: best,
-            vars: rest.to_vec(),
-            guard,
+            vars: own,
+            guard: within,
             body,
         };
         let best = self.arena.add(form, ty);
@@ -141,8 +174,9 @@ impl<'a> Checker<'a> {
         };
         let row = self.arena.add(form, i64);
         let mut known = HashMap::new();
-        let guard = guard.map(|guard| self.at_place(guard, (*first, row), &mut known));
-        let value = self.at_place(value, (*first, row), &mut known);
+        let place = Place::Number(row);
+        let guard = guard.map(|guard| self.at_place(guard, (*first, place), &mut known));
+        let value = self.at_place(value, (*first, place), &mut known);
         let within = self.flat_position((reduction, span), rest, guard, value)?;
         let each = self.arena.whole(each);
         let each = self.coerce(each, DType::I64, span)?;
@@ -150,11 +184,11 @@ impl<'a> Checker<'a> {
         self.apply(Function::Add, vec![before, within], span)
     }
 
-    /// The expression with a number in the place of an index.
+    /// The expression with something else in the place of an index.
     fn at_place(
         &mut self,
         id: ExprId,
-        (var, place): (VarId, ExprId),
+        (var, place): (VarId, Place),
         known: &mut HashMap<ExprId, ExprId>,
     ) -> ExprId {
         if !self.arena.free(id).contains(&var) {
@@ -166,9 +200,10 @@ impl<'a> Checker<'a> {
         let ty = self.arena.ty(id);
         let mut form = (*self.arena.form(id)).clone();
         let result = match &mut form {
-            Form::Index(_) => match ty {
-                Ty::Typed(DType::I64) => place,
-                _ => self.arena.add(Form::Convert(place), ty),
+            Form::Index(_) => match (place, ty) {
+                (Place::Index(other), _) => self.arena.add(Form::Index(other), ty),
+                (Place::Number(number), Ty::Typed(DType::I64)) => number,
+                (Place::Number(number), _) => self.arena.add(Form::Convert(number), ty),
             },
             Form::SizeOf(_) => id,
             other => {
