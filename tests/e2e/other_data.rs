@@ -101,3 +101,40 @@ fn definitions_are_evaluated_on_other_data_everywhere() {
         }
     }
 }
+
+/// The labels are called as the result of a module is, and the data of another function as its argument.
+#[test]
+fn data_of_training_alone_are_not_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let text = "dim N
+input x: f32[N, 6] = load(\"x.npy\")
+input y: f32[N] = load(\"y.npy\")
+input s: f32[N] = load(\"y.npy\")
+module linear(D)(x[.., D]) -> y[..] {
+  param w: f32[D] = normal(0, 1)
+  y[..] = x[.., d] * w[d]
+}
+fn scaled(a[n], k = 2) -> s[n] { s[i] = k * a[i] }
+param head: linear(6)
+p = head(x)
+z = scaled(p)
+loss = mean[n] (z[n] - y[n] * s[n])^2
+train { loss: loss; data: (x, y, s) over N by 8; epochs: 1; optimizer: sgd(lr: 0.01) }
+output loss
+";
+    std::fs::write(at("net.ein"), text).unwrap();
+    write(folder.path(), "x", &[29, 6], 1);
+    write(folder.path(), "y", &[29], 2);
+    write(folder.path(), "new", &[9, 6], 3);
+    let export = ["run", "net.ein", "--export", "w.safetensors"];
+    run(einc_command(&export).current_dir(&folder)).success();
+    let build = ["build", "net.ein", "--infer", "z", "-o", "predict"];
+    run(einc_command(&build).current_dir(&folder)).success();
+    std::fs::remove_file(at("y.npy")).unwrap();
+    let arguments = ["--weights", "w.safetensors", "--input", "x=new.npy"];
+    let mut predict = Command::new(at("predict"));
+    predict.args(arguments).args(["--save", "z=z.npy"]);
+    run(predict.current_dir(&folder)).success();
+    assert_eq!(Tensor::read(&at("z.npy")).shape, [9]);
+}

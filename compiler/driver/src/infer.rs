@@ -9,7 +9,7 @@
 use crate::program::Program;
 use einc_core::sema::SourceFile;
 use einc_diag::{Diagnostic, Span, did_you_mean};
-use einc_syntax::ast::{Item, ItemKind, Name, Statement};
+use einc_syntax::ast::{Formal, FunctionBody, Item, ItemKind, Name, Statement};
 use std::collections::BTreeSet;
 
 /// Leaves in a program what the `wanted` definitions need, and makes them the only outputs, in this order.
@@ -101,13 +101,47 @@ fn needed<'f>(
         for (item, kept) in items.iter().zip(&mut kept) {
             if !*kept && declared(item).iter().any(|name| needed.contains(name)) {
                 (*kept, grew) = (true, true);
-                needed.extend(words(text(file, item.span)));
+                needed.extend(named(file, item));
             }
         }
         if !grew {
             return (needed, kept);
         }
     }
+}
+
+/// The names in an item that may be those of other items. What a function or a module names itself hides them in it, but for the defaults
+/// of its arguments.
+fn named<'f>(file: &'f SourceFile, item: &'f Item) -> Vec<&'f str> {
+    let (formals, results, body): (Vec<&Formal>, &[Formal], &[Item]) = match &item.kind {
+        ItemKind::Function(function) => match &function.body {
+            FunctionBody::Expression(_) => (function.formals.iter().collect(), &[], &[]),
+            FunctionBody::Block { results, body } => {
+                (function.formals.iter().collect(), results, body)
+            }
+        },
+        ItemKind::Module(module) => {
+            let formals = module.options.iter().chain(&module.formals);
+            (formals.collect(), &module.results, &module.body)
+        }
+        _ => return words(text(file, item.span)).collect(),
+    };
+    let is_block =
+        |item: &&Item| matches!(item.kind, ItemKind::Statement(Statement::Repeat { .. }));
+    let own: BTreeSet<&str> = (formals.iter().copied().chain(results))
+        .map(|formal| formal.name.text.as_str())
+        .chain(
+            body.iter()
+                .filter(|item| !is_block(item))
+                .flat_map(declared),
+        )
+        .collect();
+    let defaults = formals.iter().filter_map(|formal| formal.default.as_ref());
+    let defaults = defaults.flat_map(|default| words(text(file, default.span)));
+    words(text(file, item.span))
+        .filter(|word| !own.contains(word))
+        .chain(defaults)
+        .collect()
 }
 
 /// The text of a place in a file.
