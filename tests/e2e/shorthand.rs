@@ -72,6 +72,31 @@ output n; output same; output high; output low; output ties; output fits; output
     assert_eq!(printed(text), expected);
 }
 
+#[test]
+fn ranges_by_quotients_and_remainders_of_other_indices() {
+    let text = "dim N = 7
+input x: f64[N] = iota
+a[i < N] = sum[k <= i / 2] (x[i - k] else 0)
+b[i < N] = sum[k < min(i + 1, 3)] (x[i - k] else 0) * (k + 1)
+c[i < N] = sum[k <= (i + 1) % 3 + i / 3] (k + 1)
+output a; output b; output c
+";
+    let terms = |most: &dyn Fn(i64) -> i64, term: &dyn Fn(i64, i64) -> i64| -> Vec<i64> {
+        let sum = |i: i64| (0..most(i)).map(|k| term(i, k)).sum();
+        (0..7).map(sum).collect()
+    };
+    let floats = |values: Vec<i64>| {
+        let values: Vec<String> = values.iter().map(|v| format!("{v:>2}.")).collect();
+        format!("[{}]", values.join(" "))
+    };
+    let a = floats(terms(&|i| i / 2 + 1, &|i, k| i - k));
+    let b = floats(terms(&|i| (i + 1).min(3), &|i, k| (i - k) * (k + 1)));
+    let c = terms(&|i| (i + 1) % 3 + i / 3 + 1, &|_, k| k + 1);
+    let c: Vec<String> = c.iter().map(|v| format!("{v:>2}")).collect();
+    let expected = format!("a = {a}\nb = {b}\nc = [{}]\n", c.join(" "));
+    assert_eq!(printed(text), expected);
+}
+
 /// The best row is the same in every column, also where only one branch of a `where` reads it.
 #[test]
 fn positions_within_conditions() {

@@ -253,6 +253,52 @@ impl Checker<'_> {
         (low, high)
     }
 
+    /// The largest value of an affine form over indices whose ranges are known, or of what `/`, `%`, `min` and `max` make of such forms.
+    pub(crate) fn largest(&mut self, id: ExprId) -> Option<Size> {
+        if let Some(form) = self.linear(id) {
+            let unknown = |var: &VarId| self.extent(*var).is_none_or(|e| self.is_provisional(&e));
+            return match form.terms.keys().any(unknown) {
+                true => None,
+                false => self.ends(&form).1,
+            };
+        }
+        let (function, arguments) = match &*self.arena.form(id) {
+            Form::Convert(argument) if self.is_integral(*argument) => {
+                let argument = *argument;
+                return self.largest(argument);
+            }
+            Form::Apply(function, arguments) => (*function, arguments.clone()),
+            _ => return None,
+        };
+        let [a, b] = arguments[..] else { return None };
+        match function {
+            Function::Add => self.largest(a)?.plus(&self.largest(b)?).ok(),
+            Function::Min | Function::Max => {
+                Size::apply(function, &self.largest(a)?, &self.largest(b)?).ok()
+            }
+            Function::FloorDiv | Function::Rem => {
+                let by = self.linear(b)?;
+                let last = self.last(&by.constant);
+                if !by.terms.is_empty() || last.at_least_zero() != Some(true) {
+                    return None;
+                }
+                match function {
+                    Function::Rem => Some(last),
+                    _ => Size::apply(function, &self.largest(a)?, &by.constant).ok(),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns whether an expression is of an integer type, or a whole number.
+    fn is_integral(&self, id: ExprId) -> bool {
+        match self.arena.ty(id) {
+            Ty::Typed(dtype) => dtype.is_integer(),
+            Ty::Number { whole } => whole,
+        }
+    }
+
     /// Conditions as affine forms that are at least 0.
     pub(crate) fn facts(&mut self, path: &[ExprId]) -> Vec<Linear> {
         let mut facts = vec![];
@@ -319,17 +365,9 @@ impl Checker<'_> {
                 terms: BTreeMap::from([(*var, Size::number(1))]),
             }),
             Form::SizeOf(var) => self.extent(*var).map(Linear::constant),
-            Form::Convert(argument) if self.arena.ty(*argument) != Ty::Typed(DType::Bool) => {
-                let integer = match self.arena.ty(*argument) {
-                    Ty::Typed(dtype) => dtype.is_integer(),
-                    Ty::Number { whole } => whole,
-                };
+            Form::Convert(argument) if self.is_integral(*argument) => {
                 let argument = *argument;
-                if integer {
-                    self.linear(argument).map(|l| (*l).clone())
-                } else {
-                    None
-                }
+                self.linear(argument).map(|l| (*l).clone())
             }
             Form::Apply(function, arguments) => {
                 let (function, arguments) = (*function, arguments.clone());

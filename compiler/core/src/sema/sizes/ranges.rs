@@ -315,14 +315,9 @@ impl<'a> Checker<'a> {
         true
     }
 
-    /// The number of values that an index can take at most, by a bound that is an affine form over indices whose ranges are known.
+    /// The number of values that an index can take at most, by a bound over indices whose ranges are known.
     fn largest_bound(&mut self, bound: &DependentBound) -> Option<Size> {
-        let form = self.linear(bound.value)?;
-        let unknown = |var: &VarId| self.extent(*var).is_none_or(|e| self.is_provisional(&e));
-        if form.terms.keys().any(unknown) {
-            return None;
-        }
-        let mut count = self.ends(&form).1?;
+        let mut count = self.largest(bound.value)?;
         if bound.inclusive {
             count = count.plus(&Size::number(1)).ok()?;
         }
