@@ -637,3 +637,24 @@ fn a_missing_range_is_offered() {
         wrong.says(&["E0306", "p.ein:3", offered]);
     }
 }
+
+/// A letter of a result is the function's own, whatever number of the program has its name; a dim or a constant is meant.
+#[test]
+fn sizes_of_results_are_no_data() {
+    let text = "const c = 2
+input x: i64[3] = [3, 0, 2]
+k = x[0]
+fn f(v[n]) -> w[k] { w[i] = v[i] * 10 }
+fn g(v[n]) -> w[t] { w[t] = f(v)[t] + t }
+fn h(v[n]) -> w[c] { w[i] = v[i + 1] }
+y = f(x)
+z = g(x)
+u = h(x)
+repeat t < 2 { state s = 0; next s = s + k }
+output y; output z; output u; output s
+";
+    assert_eq!(
+        printed(text),
+        "y = [30  0 20]\nz = [30  1 22]\nu = [0 2]\ns = 6\n"
+    );
+}

@@ -124,8 +124,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The names in the brackets of a signature that are sizes of its own: not its scalars or options, nor, in results, scalars
-    /// known outside.
+    /// The names in the brackets of a signature that are sizes of its own: not its scalars or options, nor, in results, dims and
+    /// constants known outside.
     pub(crate) fn letters(&self, file: FileId, function: Callable<'a>) -> Vec<&'a str> {
         let (formals, results) = (function.formals, function.results);
         let mut letters = vec![];
@@ -148,8 +148,15 @@ impl<'a> Names<'a> {
                 .flatten()
                 .filter_map(bare_name)
                 .any(|(passed, _)| passed == name);
-            let outer = !passed
-                && matches!(self.find(file, name), Found::Entity(id) if self.shape_of(id) == Shape::Scalar);
+            let size = |id: EntityId| {
+                let kind = self.entity(id).kind;
+                let is_fixed = matches!(
+                    kind,
+                    EntityKind::Dim(_) | EntityKind::Definition { constant: true, .. }
+                );
+                is_fixed && self.shape_of(id) == Shape::Scalar
+            };
+            let outer = !passed && matches!(self.find(file, name), Found::Entity(id) if size(id));
             let constant = matches!(name, "inf" | "nan" | "pi");
             if !scalar_formal
                 && !outer
