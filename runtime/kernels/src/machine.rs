@@ -12,6 +12,7 @@ mod groups;
 mod poison;
 mod reads;
 mod room;
+mod runs;
 
 use crate::load::{Extents, along};
 use crate::nest::WIDTH;

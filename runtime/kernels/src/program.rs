@@ -16,7 +16,7 @@ mod places;
 use crate::Chunk;
 use crate::nest::Nest;
 use ein_plan::{DType, Graph, Kernel, NodeId, Reduction};
-pub(crate) use operation::{Curve, Form, Fused, Kind, Operation, Read};
+pub(crate) use operation::{Curve, Followed, Form, Fused, Kind, Operation, Read};
 pub(crate) use places::{is_place_of, place_of, prepare_read, proved, read_strides};
 
 /// What is to be evaluated: `output` and `reduced` indices in order; all others keep one value a run.

@@ -79,6 +79,28 @@ fn positions_go_round() {
 }
 
 #[test]
+fn positions_are_quotients() {
+    for value in [
+        "a0[floordiv(j, 200), rem(j, 200)]",
+        "a0[rem(floordiv(j + 3, 50), 7), floordiv(1100 * i + j, 7)]",
+        "a0[rem(floordiv(i, 2), 3), j] * a0[floordiv(i + 6, 2), floordiv(j, 2)]",
+        "a0[floordiv(1100 * i + j, 1100), rem(1100 * i + j, 1100)]",
+        "a0[floordiv(-3 * j + 7 * 600, 600), rem(floordiv(j, 3), 11)]",
+        "a0[floordiv(rem(j, 300), 100), j] - a0[i, floordiv(floordiv(j, 3), 4)]",
+        // What is past the end of a part, of the whole, and at a place that data say.
+        "a0[floordiv(j, 100), rem(j, 100)] else 3.0",
+        "a0[floordiv(j - 400, 100), rem(floordiv(j, 9), 200)] else 3.0",
+        "a0[a1[i, j], floordiv(j, 400)]",
+        "a0[floordiv(j, 100), rem(j, 100)]",
+        "a0[rem(i + j, 9), j]",
+        "a0[rem(floordiv(j, 70), 9), j]",
+        "a0[floordiv(j, -200) + 6, rem(j, 200)]",
+    ] {
+        check(value);
+    }
+}
+
+#[test]
 fn conditions_keep_reads_inside() {
     for value in [
         "where(i > 0, a0[i - 1, j], 0.0) + where(j < 1099, a0[i, j + 1], a0[i, j])",

@@ -1,6 +1,6 @@
 //! Reads of a machine: where a strip's elements lie, what is outside, and the poison that this makes.
 //!
-//! Must not know other operations.
+//! Reads whose positions change from run to run are in [`super::runs`]. Must not know other operations.
 //!
 //! ```text
 //! a0[2 * x - 1] else 0 at x = 0..4   ->   lane 0 is outside: 0; lanes 1..4: elements 1 3 5
@@ -25,6 +25,21 @@ fn ends(first: i64, lanes: &[i64], strip: &Extents) -> (i64, i64) {
         high += far.max(0);
     }
     (low, high)
+}
+
+/// Fills positions with the quotients of a form that begins with `value` and goes on by `step`.
+fn fill_quotients(positions: &mut [i64], value: i64, step: i64, divisor: i64) {
+    let (mut quotient, mut rest) = (value.div_euclid(divisor), value.rem_euclid(divisor));
+    let (whole, part) = (step.div_euclid(divisor), step.rem_euclid(divisor));
+    for position in positions {
+        *position = quotient;
+        quotient += whole;
+        rest += part;
+        if rest >= divisor {
+            rest -= divisor;
+            quotient += 1;
+        }
+    }
 }
 
 impl Machine<'_, '_> {
@@ -68,7 +83,14 @@ impl Machine<'_, '_> {
         }
     }
 
-    fn fetch(&mut self, to: Register, read: &Read, first: usize, n: usize, pattern: &Pattern<'_>) {
+    pub(super) fn fetch(
+        &mut self,
+        to: Register,
+        read: &Read,
+        first: usize,
+        n: usize,
+        pattern: &Pattern<'_>,
+    ) {
         let data = self.operands[read.operand].columns[read.column].data();
         let at = to.slot as usize * WIDTH + first;
         match to.dtype {
@@ -123,36 +145,37 @@ impl Machine<'_, '_> {
         // Where the strip begins, and whether all of it is inside.
         let skipped = self.skipped.get(read.operand).copied().unwrap_or(0);
         let (mut offset, mut inside) = (-skipped, true);
-        // Whether a position goes round its modulus within the strip.
-        let mut round = false;
+        // Whether a position goes round its modulus or on to another quotient within the strip, and whether it often does.
+        let (mut round, mut short) = (false, false);
         let mut firsts = [0i64; 16];
         let wide = read.dims.len() > firsts.len();
         for (d, position) in read.dims.iter().enumerate() {
             let (first, low, high) = match &position.form {
-                Form::Affine {
-                    constant,
-                    terms,
-                    lanes,
-                    modulus,
-                    checked,
-                } => {
-                    let mut first = terms
-                        .iter()
-                        .fold(*constant, |sum, (i, c)| sum + c * self.point[*i]);
+                Form::Followed(form) => {
+                    let mut first = form.form(&self.point);
                     let (mut low, mut high) = (first, first);
-                    if let Some(modulus) = modulus {
-                        let ends = ends(first, lanes, strip);
-                        let rounds = ends.0.div_euclid(*modulus);
-                        round |= rounds != ends.1.div_euclid(*modulus);
-                        first -= rounds * modulus;
-                        (low, high) = (ends.0 - rounds * modulus, ends.1 - rounds * modulus);
+                    if form.divisor > 1 || form.modulus.is_some() {
+                        let ends = ends(first, &form.lanes, strip);
+                        (low, high) = (form.quotient(ends.0), form.quotient(ends.1));
+                        round |= form.divisor > 1 && low != high;
+                        if let Some(modulus) = form.modulus {
+                            let rounds = low.div_euclid(modulus);
+                            round |= rounds != high.div_euclid(modulus);
+                            first -= rounds * modulus * form.divisor;
+                            low -= rounds * modulus;
+                            high -= rounds * modulus;
+                        }
+                        short |= form.is_short(strip);
+                    } else if form.checked {
+                        (low, high) = ends(first, &form.lanes, strip);
                     }
-                    if *checked && modulus.is_none() {
-                        (low, high) = ends(first, lanes, strip);
-                    } else if !*checked {
+                    if !form.checked {
                         (low, high) = (position.start, position.start);
                     }
-                    (first, low, high)
+                    if !wide {
+                        firsts[d] = first;
+                    }
+                    (form.quotient(first), low, high)
                 }
                 Form::Value(id) => {
                     let register = self.program.registers[*id as usize];
@@ -160,12 +183,12 @@ impl Machine<'_, '_> {
                         continue;
                     }
                     let x = self.i64s.first(register);
+                    if !wide {
+                        firsts[d] = x;
+                    }
                     (x, x, x)
                 }
             };
-            if !wide {
-                firsts[d] = first;
-            }
             inside &=
                 low >= position.start && high < position.start.saturating_add(position.length);
             let relative = first.wrapping_sub(position.start);
@@ -188,7 +211,7 @@ impl Machine<'_, '_> {
             }
             return self.settle(node, to, read, n, false);
         }
-        let missing = if inside && !read.scattered && !wide {
+        let missing = if inside && !read.scattered && !wide && !short {
             self.read_round(to, read, strip, &firsts);
             false
         } else if read.scattered || wide || round {
@@ -197,50 +220,6 @@ impl Machine<'_, '_> {
             self.read_clipped(to, read, strip, &firsts, offset)
         };
         self.settle(node, to, read, n, missing);
-    }
-
-    /// Positions that go round their moduli, all inside: each run is cut where one does.
-    fn read_round(&mut self, to: Register, read: &Read, strip: &Extents, firsts: &[i64; 16]) {
-        let run = strip.run();
-        let inner = strip.sizes.len().saturating_sub(1);
-        // The runs are walked with the machine borrowed, so their beginnings are listed first.
-        let mut runs: Vec<(usize, [usize; 8])> = Vec::with_capacity(strip.lanes() / run.max(1));
-        strip.runs(|lane, at| {
-            let mut coordinates = [0; 8];
-            coordinates[..at.len()].copy_from_slice(at);
-            runs.push((lane, coordinates));
-        });
-        let skipped = self.skipped.get(read.operand).copied().unwrap_or(0);
-        for (lane, at) in runs {
-            let at = &at[..inner];
-            let mut done = 0;
-            while done < run {
-                let (mut offset, mut length) = (-skipped, (run - done) as i64);
-                for (position, first) in read.dims.iter().zip(firsts) {
-                    let mut value = *first;
-                    if let Form::Affine { lanes, modulus, .. } = &position.form {
-                        let step = lanes[inner];
-                        value += along(lanes, at) + step * done as i64;
-                        if let Some(modulus) = modulus {
-                            value = value.rem_euclid(*modulus);
-                            length = length.min(match step {
-                                0 => i64::MAX,
-                                1.. => (modulus - 1 - value) / step + 1,
-                                _ => value / -step + 1,
-                            });
-                        }
-                    }
-                    offset += (value - position.start) * position.stride;
-                }
-                let pattern = Pattern::Run {
-                    offset,
-                    step: read.lanes[inner],
-                };
-                let length = length as usize;
-                self.fetch(to, read, lane + done, length, &pattern);
-                done += length;
-            }
-        }
     }
 
     /// Affine positions, partly outside: each run is cut to what is inside. Whether lanes are missing.
@@ -268,8 +247,10 @@ impl Machine<'_, '_> {
             let (mut begin, mut end) = (0i64, run as i64);
             for (d, position) in read.dims.iter().enumerate() {
                 let (first, step) = match &position.form {
-                    Form::Affine { lanes, .. } if !strip.sizes.is_empty() => {
-                        (firsts[d] + along(lanes, at), lanes[outer])
+                    // Where no position goes on to another quotient, one is the same in all lanes.
+                    Form::Followed(form) if form.divisor > 1 => (form.quotient(firsts[d]), 0),
+                    Form::Followed(form) if !strip.sizes.is_empty() => {
+                        (firsts[d] + along(&form.lanes, at), form.lanes[outer])
                     }
                     _ => (firsts[d], 0),
                 };
@@ -334,34 +315,28 @@ impl Machine<'_, '_> {
         for dim in &read.dims {
             let mut plain = false;
             match &dim.form {
-                Form::Affine {
-                    constant,
-                    terms,
-                    lanes,
-                    modulus,
-                    checked,
-                } => {
-                    plain = !checked;
-                    let first = terms
-                        .iter()
-                        .fold(*constant, |sum, (i, c)| sum + c * self.point[*i]);
+                Form::Followed(form) => {
+                    plain = !form.checked;
+                    let first = form.form(&self.point);
                     if strip.sizes.is_empty() {
-                        positions[0] = first;
+                        positions[0] = form.quotient(first);
                     } else {
-                        let inner = lanes[strip.sizes.len() - 1];
+                        let inner = form.lanes[strip.sizes.len() - 1];
                         let run = strip.run();
                         strip.runs(|lane, at| {
-                            let mut value = first + along(lanes, at);
-                            for p in &mut positions[lane..lane + run] {
-                                *p = value;
-                                value += inner;
-                            }
+                            let value = first + along(&form.lanes, at);
+                            fill_quotients(
+                                &mut positions[lane..lane + run],
+                                value,
+                                inner,
+                                form.divisor,
+                            );
                         });
                     }
-                    if let Some(modulus) = modulus {
+                    if let Some(modulus) = form.modulus {
                         let count = n.max(1);
                         for p in &mut positions[..count] {
-                            *p = p.rem_euclid(*modulus);
+                            *p = p.rem_euclid(modulus);
                         }
                     }
                 }
@@ -481,11 +456,7 @@ impl Machine<'_, '_> {
     fn find_position(&self, read: &Read) -> Option<Fault> {
         read.dims.iter().enumerate().find_map(|(d, dim)| {
             let position = match &dim.form {
-                Form::Affine {
-                    constant, terms, ..
-                } => terms
-                    .iter()
-                    .fold(*constant, |sum, (i, c)| sum + c * self.point[*i]),
+                Form::Followed(form) => form.position(form.form(&self.point)),
                 Form::Value(id) => self.i64s.first(self.program.registers[*id as usize]),
             };
             let outside = position < dim.start || position - dim.start >= dim.length;

@@ -60,16 +60,7 @@ pub(crate) struct Read {
 impl Read {
     /// Whether everything that is read is there, at places that follow from the indices alone.
     pub(crate) fn is_inside(&self) -> bool {
-        let known = |form: &Form| {
-            matches!(
-                form,
-                Form::Affine {
-                    checked: false,
-                    modulus: None,
-                    ..
-                }
-            )
-        };
+        let known = |form: &Form| matches!(form, Form::Followed(f) if !f.checked && f.divisor == 1 && f.modulus.is_none());
         self.dims.iter().all(|dim| known(&dim.form))
     }
 }
@@ -88,17 +79,45 @@ pub(crate) struct Position {
 /// How a position is found.
 #[derive(Clone, Debug)]
 pub(crate) enum Form {
-    /// `constant + Σ coefficient · index`; `lanes`: its steps along the strip; `modulus`: what a division by it leaves; `checked`: it
-    /// may be outside.
-    Affine {
-        constant: i64,
-        terms: Vec<(usize, i64)>,
-        lanes: Vec<i64>,
-        modulus: Option<i64>,
-        checked: bool,
-    },
+    /// It follows from the indices alone.
+    Followed(Followed),
     /// The value of a node.
     Value(u32),
+}
+
+/// A position `(constant + Σ coefficient · index) / divisor % modulus`, both rounded down.
+#[derive(Clone, Debug)]
+pub(crate) struct Followed {
+    pub constant: i64,
+    pub terms: Vec<(usize, i64)>,
+    /// Steps of the affine form along the strip.
+    pub lanes: Vec<i64>,
+    pub divisor: i64,
+    pub modulus: Option<i64>,
+    /// It may be outside.
+    pub checked: bool,
+}
+
+impl Followed {
+    /// The affine form at a point.
+    pub(crate) fn form(&self, point: &[i64]) -> i64 {
+        let terms = self.terms.iter();
+        terms.fold(self.constant, |sum, (i, c)| sum + c * point[*i])
+    }
+
+    /// The quotient of a value of the affine form.
+    pub(crate) fn quotient(&self, form: i64) -> i64 {
+        match self.divisor {
+            1 => form,
+            divisor => form.div_euclid(divisor),
+        }
+    }
+
+    /// The position at a value of the affine form.
+    pub(crate) fn position(&self, form: i64) -> i64 {
+        let quotient = self.quotient(form);
+        self.modulus.map_or(quotient, |m| quotient.rem_euclid(m))
+    }
 }
 
 /// A compiled group and the registers that it works on.
@@ -164,7 +183,7 @@ impl Operation {
             Kind::Read(read) => {
                 let positions = read.dims.iter().filter_map(|dim| match dim.form {
                     Form::Value(id) => Some(id),
-                    Form::Affine { .. } => None,
+                    Form::Followed(_) => None,
                 });
                 positions.chain(read.otherwise).collect()
             }

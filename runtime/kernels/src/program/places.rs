@@ -7,7 +7,7 @@
 //! ```
 
 use super::Register;
-use super::operation::{Form, Position, Read};
+use super::operation::{Followed, Form, Position, Read};
 use crate::Chunk;
 use crate::nest::{Nest, Strides};
 use ein_plan::schedule::access::Place;
@@ -61,7 +61,9 @@ pub(crate) fn read_strides(
     for (position, stride) in positions.iter().zip(&place.strides) {
         match &forms[position.0 as usize] {
             Some(form) => {
-                for (index, coefficient) in &form.terms {
+                // A quotient changes rarely.
+                let terms = form.terms.iter().filter(|_| form.divisor == 1);
+                for (index, coefficient) in terms {
                     total[*index] = coefficient
                         .wrapping_mul(*stride)
                         .wrapping_add(total[*index]);
@@ -109,15 +111,17 @@ pub(crate) fn prepare_read(
                         })
                         .collect();
                     for (total, c) in lanes.iter_mut().zip(&own) {
-                        *total = c.wrapping_mul(*stride).wrapping_add(*total);
+                        let step = if form.divisor == 1 { *c } else { 0 };
+                        *total = step.wrapping_mul(*stride).wrapping_add(*total);
                     }
-                    Form::Affine {
+                    Form::Followed(Followed {
                         constant: form.constant,
                         terms: form.terms.clone(),
                         lanes: own,
+                        divisor: form.divisor,
                         modulus: form.modulus,
                         checked: !inside[d],
-                    }
+                    })
                 }
                 None => {
                     scattered |= !registers[position.0 as usize].uniform;

@@ -99,14 +99,17 @@ pub fn affine_forms(graph: &Graph, ranges: &[(i64, i64)]) -> Vec<Option<Form64>>
     forms
 }
 
-/// A position that follows from the indices alone: an affine form, or what a division of one by `modulus` leaves.
+/// A position that follows from the indices alone: an affine form, its quotient by `divisor`, or what a division of that by `modulus`
+/// leaves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PositionForm {
     /// The constant term.
     pub constant: i64,
     /// Indices with their coefficients.
     pub terms: Vec<(usize, i64)>,
-    /// The divisor of the affine form, if the rest is the position.
+    /// What the affine form is divided by, rounded down; 1 where it is not.
+    pub divisor: i64,
+    /// The divisor of the quotient, if the rest is the position.
     pub modulus: Option<i64>,
     /// The lowest value that may come up.
     pub low: i64,
@@ -114,39 +117,76 @@ pub struct PositionForm {
     pub high: i64,
 }
 
+impl PositionForm {
+    fn affine(form: &Form64) -> PositionForm {
+        PositionForm {
+            constant: form.constant,
+            terms: form.terms.clone(),
+            divisor: 1,
+            modulus: None,
+            low: form.low,
+            high: form.high,
+        }
+    }
+
+    /// The quotient by a positive number, rounded down, if it has a form.
+    fn quotient(mut self, by: i64) -> Option<PositionForm> {
+        if let Some(modulus) = &mut self.modulus {
+            // Whole rounds have to stay whole.
+            if *modulus % by != 0 {
+                return None;
+            }
+            *modulus /= by;
+        }
+        self.divisor = self.divisor.checked_mul(by)?;
+        (self.low, self.high) = (self.low.div_euclid(by), self.high.div_euclid(by));
+        if self.low == self.high {
+            (self.constant, self.terms) = (self.low, vec![]);
+            (self.divisor, self.modulus) = (1, None);
+        }
+        Some(self)
+    }
+
+    /// What a division by a positive number leaves, if it has a form.
+    fn rest(mut self, modulus: i64) -> Option<PositionForm> {
+        if self.modulus.is_some_and(|own| own % modulus != 0) {
+            return None;
+        }
+        let rounds = self.low.div_euclid(modulus);
+        if self.modulus.is_none() && rounds == self.high.div_euclid(modulus) {
+            // It never goes round.
+            let before = rounds.checked_mul(modulus)?;
+            self.constant = (self.constant).checked_sub(before.checked_mul(self.divisor)?)?;
+            self.low -= before;
+            self.high -= before;
+        } else {
+            (self.low, self.high, self.modulus) = (0, modulus - 1, Some(modulus));
+        }
+        Some(self)
+    }
+}
+
 /// The form of every node that has one, as a position, over the given ranges.
 pub fn position_forms(graph: &Graph, forms: &[Option<Form64>]) -> Vec<Option<PositionForm>> {
-    let affine = |form: &Form64| PositionForm {
-        constant: form.constant,
-        terms: form.terms.clone(),
-        modulus: None,
-        low: form.low,
-        high: form.high,
-    };
-    let rest = |node: &Node| {
-        let Node::Apply(Function::Rem, sides) = node else {
-            return None;
+    let mut positions: Vec<Option<PositionForm>> = Vec::with_capacity(forms.len());
+    for ((_, node, _), form) in graph.iter().zip(forms) {
+        let divided = || {
+            let Node::Apply(function @ (Function::FloorDiv | Function::Rem), sides) = node else {
+                return None;
+            };
+            let Node::Constant(Scalar::Int(by @ 1..)) = graph.node(sides[1]) else {
+                return None;
+            };
+            let of = positions[sides[0].0 as usize].clone()?;
+            match function {
+                Function::FloorDiv => of.quotient(*by),
+                _ => of.rest(*by),
+            }
         };
-        let form = forms[sides[0].0 as usize].as_ref()?;
-        let Node::Constant(Scalar::Int(modulus @ 1..)) = graph.node(sides[1]) else {
-            return None;
-        };
-        let rounds = form.low.div_euclid(*modulus);
-        let mut of = affine(form);
-        if rounds == form.high.div_euclid(*modulus) {
-            // It never goes round.
-            of.constant -= rounds * modulus;
-            of.low -= rounds * modulus;
-            of.high -= rounds * modulus;
-        } else {
-            (of.low, of.high, of.modulus) = (0, modulus - 1, Some(*modulus));
-        }
-        Some(of)
-    };
-    let nodes = graph.iter().zip(forms);
-    nodes
-        .map(|((_, node, _), form)| form.as_ref().map(affine).or_else(|| rest(node)))
-        .collect()
+        let position = form.as_ref().map(PositionForm::affine).or_else(divided);
+        positions.push(position);
+    }
+    positions
 }
 
 fn bounded(constant: i64, terms: Vec<(usize, i64)>, ranges: &[(i64, i64)]) -> Option<Form64> {
