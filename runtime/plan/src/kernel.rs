@@ -339,6 +339,15 @@ pub struct Affine {
     pub terms: Vec<(IndexId, i64)>,
 }
 
+/// A position as an affine form over indices divided by a number, rounded down.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Quotient {
+    /// What is divided.
+    pub form: Affine,
+    /// What it is divided by, at least 1.
+    pub divisor: i64,
+}
+
 impl Graph {
     /// The index, if the node is nothing but one.
     pub fn as_index(&self, id: NodeId) -> Option<IndexId> {
@@ -352,6 +361,18 @@ impl Graph {
     /// 256 parts is not looked through.
     pub fn as_affine(&self, id: NodeId) -> Option<Affine> {
         self.affine(id, &mut 256)
+    }
+
+    /// The quotient that an `I64` node is, if it is one; an affine form is one by 1.
+    pub fn as_quotient(&self, id: NodeId) -> Option<Quotient> {
+        if let Node::Apply(Function::FloorDiv, sides) = self.node(id)
+            && let Node::Constant(Scalar::Int(divisor @ 1..)) = *self.node(sides[1])
+        {
+            let form = self.as_affine(sides[0])?;
+            return Some(Quotient { form, divisor });
+        }
+        let form = self.as_affine(id)?;
+        Some(Quotient { form, divisor: 1 })
     }
 
     fn affine(&self, id: NodeId, budget: &mut u32) -> Option<Affine> {

@@ -48,7 +48,7 @@ pub use fault::{Fault, KernelError, Problem};
 pub use format::Format;
 pub use function::{Function, floor_quotient, remainder, shift_left, shift_right};
 pub use ids::{KernelId, Origin, RelationId};
-pub use kernel::{Affine, Graph, Index, IndexId, Kernel, Node, NodeId, Operand};
+pub use kernel::{Affine, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Quotient};
 pub use library::Library;
 pub use loops::{Block, BlockId, Bound, Collected, LoopValue, Repeat, State};
 pub use mesh::Mesh;

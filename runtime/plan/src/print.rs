@@ -273,7 +273,7 @@ fn array(array: &ArrayType, keys: &[KeyDim]) -> String {
     format!("{}[{}]", columns(&array.columns), list(dims))
 }
 
-/// One end of a window: `i+1`, `-i+99`, `2*i-1`, `7`.
+/// One end of a window: `i+1`, `-i+99`, `2*i-1`, `7`, `(i-1)/4`.
 fn bound(window: Window, offset: i64, keys: &[KeyDim]) -> String {
     let Some(number) = window.key else {
         return offset.to_string();
@@ -284,9 +284,11 @@ fn bound(window: Window, offset: i64, keys: &[KeyDim]) -> String {
         -1 => format!("-{name}"),
         scale => format!("{scale}*{name}"),
     };
-    match offset {
-        0 => moved,
-        offset => format!("{moved}{offset:+}"),
+    match (offset, window.divisor) {
+        (0, 1) => moved,
+        (offset, 1) => format!("{moved}{offset:+}"),
+        (0, divisor) => format!("{moved}/{divisor}"),
+        (offset, divisor) => format!("({moved}{offset:+})/{divisor}"),
     }
 }
 

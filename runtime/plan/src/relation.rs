@@ -81,11 +81,12 @@ pub struct ArrayDim {
     pub window: Option<Window>,
 }
 
-/// The positions of an array dimension that a tuple holds because a kernel reads them: those from `scale · i + low` to
-/// `scale · i + high`, for all i of the piece of `key`, as far as they are inside the dimension.
+/// The positions of an array dimension that a tuple holds because a kernel reads them: those from `(scale · i + low) / divisor` to
+/// `(scale · i + high) / divisor`, rounded down, for all i of the piece of `key`, as far as they are inside the dimension.
 ///
 /// ```text
 /// x[i-1 .. i+1 of 100] under {i: 100/4}   tuple 0 holds 0..=25, tuple 1 holds 24..=50
+/// x[i/7 .. i/7 of 15] under {i: 100/4}    tuple 0 holds 0..=3, tuple 1 holds 3..=7
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Window {
@@ -97,6 +98,8 @@ pub struct Window {
     pub low: i64,
     /// The last position, relative to `scale · i`; not below `low`.
     pub high: i64,
+    /// What positions are divided by, at least 1.
+    pub divisor: i64,
 }
 
 impl Window {
@@ -112,10 +115,20 @@ impl Window {
             ),
         };
         let end = i128::from(extent);
-        let from = (first.min(last) + i128::from(self.low)).clamp(0, end);
-        let to = (first.max(last) + i128::from(self.high) + 1).clamp(from, end);
+        let divided = |position: i128| position.div_euclid(i128::from(self.divisor.max(1)));
+        let from = divided(first.min(last) + i128::from(self.low)).clamp(0, end);
+        let to = (divided(first.max(last) + i128::from(self.high)) + 1).clamp(from, end);
         // Both are between 0 and the extent.
         (from as u64, (to - from) as u64)
+    }
+
+    /// The most positions for a piece of so many values of the key dimension, were there no ends.
+    pub fn most(&self, length: u64) -> u64 {
+        let steps = self.key.map_or(0, |_| length.saturating_sub(1));
+        let moved = self.scale.unsigned_abs().saturating_mul(steps);
+        let between = moved.saturating_add(self.high.abs_diff(self.low));
+        let divided = between.div_ceil(self.divisor.unsigned_abs().max(1));
+        divided.saturating_add(1)
     }
 }
 

@@ -33,7 +33,7 @@ mod sweep;
 pub mod types;
 
 use crate::ids::RelationId;
-use crate::kernel::{IndexId, Kernel, NodeId};
+use crate::kernel::{IndexId, Kernel, NodeId, Quotient};
 use crate::plan::{JoinInput, Operation, Output, Plan, Range, Step, same_cut};
 use crate::reduction::Reduction;
 use crate::relation::{ArrayDim, ArrayType, KeyDim, RelationType, piece};
@@ -404,9 +404,9 @@ pub fn holds(
             .key
             .is_some_and(|key| ranges[index.0 as usize] == joined(key))
     };
-    let form = kernel.graph.as_affine(position);
+    let quotient = kernel.graph.as_quotient(position);
     // A library operation reads whole matrices, wherever its positions are.
-    let Some(form) = form.filter(|_| kernel.library().is_none()) else {
+    let Some(Quotient { form, divisor }) = quotient.filter(|_| kernel.library().is_none()) else {
         return false;
     };
     let by = form.terms.iter().find(|(index, _)| moved_by(*index));
@@ -415,12 +415,16 @@ pub fn holds(
     let scale = by.map_or(0, |(_, coefficient)| *coefficient);
     let last = i64::try_from(dim.extent).map_or(i64::MAX, |extent| extent - 1);
     reach.is_some_and(|(low, high)| {
-        // Positions outside of the tensor are in no part of it.
-        let (low, high) = match window.key {
-            None => (low.max(0), high.min(last)),
-            Some(_) => (low, high),
+        let (divisor, low, high) = match window.key {
+            // Positions outside of the tensor are in no part of it.
+            None => {
+                let (low, high) = (low.div_euclid(divisor), high.div_euclid(divisor));
+                (1, low.max(0), high.min(last))
+            }
+            Some(_) => (divisor, low, high),
         };
-        scale == window.scale && (low > high || window.low <= low && high <= window.high)
+        let alike = (scale, divisor) == (window.scale, window.divisor);
+        alike && (low > high || window.low <= low && high <= window.high)
     })
 }
 

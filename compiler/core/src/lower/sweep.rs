@@ -179,15 +179,8 @@ fn extents(kind: &RelationType) -> impl Iterator<Item = u64> + '_ {
             (Some(cut), _) => dim.extent.div_ceil(pieces(cut)),
             (None, None) => dim.extent,
             (None, Some(window)) => {
-                let moved = window.key.map_or(0, |key| {
-                    let longest = kind.keys[key as usize].extent.div_ceil(pieces(key));
-                    window
-                        .scale
-                        .unsigned_abs()
-                        .saturating_mul(longest.saturating_sub(1))
-                });
-                let wide = window.high.abs_diff(window.low) + 1;
-                dim.extent.min(moved.saturating_add(wide))
+                let longest = |key: u32| kind.keys[key as usize].extent.div_ceil(pieces(key));
+                dim.extent.min(window.most(window.key.map_or(1, longest)))
             }
         })
 }

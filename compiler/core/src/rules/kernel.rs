@@ -41,7 +41,10 @@ pub(crate) fn may_fault(kernel: &Kernel) -> bool {
             !positions
                 .iter()
                 .zip(shape)
-                .all(|(p, extent)| inside(graph, *p, *extent, &extents))
+                .all(|(p, extent)| match interval(graph, *p, &extents) {
+                    Some((low, high)) => low >= 0 && high < i128::from(*extent),
+                    None => false,
+                })
         }
         Node::Apply(Function::FloorDiv | Function::Rem, arguments) if !dtype.is_float() => {
             !constant(&arguments[1], &|x| x != 0)
@@ -54,11 +57,22 @@ pub(crate) fn may_fault(kernel: &Kernel) -> bool {
     })
 }
 
-/// Returns whether an affine position is inside `0..extent` at every point.
-fn inside(graph: &Expressions, position: NodeId, extent: u64, extents: &[u64]) -> bool {
-    let Some(affine) = graph.as_affine(position) else {
-        return false;
-    };
+/// The least and the greatest value of a position over all points: of an affine form, a quotient of one, or what a division leaves.
+fn interval(graph: &Expressions, position: NodeId, extents: &[u64]) -> Option<(i128, i128)> {
+    if let Node::Apply(function @ (Function::FloorDiv | Function::Rem), sides) =
+        graph.node(position)
+        && let Node::Constant(Scalar::Int(by @ 1..)) = *graph.node(sides[1])
+    {
+        let (low, high) = interval(graph, sides[0], extents)?;
+        let by = i128::from(by);
+        let (first, last) = (low.div_euclid(by), high.div_euclid(by));
+        return Some(match function {
+            Function::FloorDiv => (first, last),
+            _ if first == last => (low.rem_euclid(by), high.rem_euclid(by)),
+            _ => (0, by - 1),
+        });
+    }
+    let affine = graph.as_affine(position)?;
     let (mut low, mut high) = (i128::from(affine.constant), i128::from(affine.constant));
     for (index, coefficient) in affine.terms {
         let most = i128::from(extents[index.0 as usize]) - 1;
@@ -66,7 +80,7 @@ fn inside(graph: &Expressions, position: NodeId, extent: u64, extents: &[u64]) -
         low += reach.min(0);
         high += reach.max(0);
     }
-    low >= 0 && high < i128::from(extent)
+    Some((low, high))
 }
 
 /// The indices that a node depends on, ascending.

@@ -98,7 +98,7 @@ fn candidates(program: &Program, kernel: &Kernel, operands: &[TensorId]) -> Vec<
         };
         let looks_up = positions
             .iter()
-            .any(|p| kernel.graph.as_affine(*p).is_none());
+            .any(|p| kernel.graph.as_quotient(*p).is_none());
         always[id.0 as usize] && looks_up && !free && points(kernel, *operand, positions).is_some()
     });
     reads.map(|(id, ..)| id).collect()
@@ -316,7 +316,7 @@ fn looking(
     let mut at = vec![];
     for (position, extent) in positions.iter().zip(&shape) {
         let place = moved[position.0 as usize];
-        if kernel.graph.as_affine(*position).is_some() {
+        if kernel.graph.as_quotient(*position).is_some() {
             at.push(place);
             continue;
         }

@@ -8,7 +8,7 @@
 
 use super::mesh::AXES;
 use crate::ia::layout::TensorRole;
-use ein_plan::{Affine, Mesh};
+use ein_plan::{Mesh, Quotient};
 
 /// A placement on a mesh of at most [`AXES`] axes; missing axes have one coordinate and are [`TensorRole::Every`].
 pub type Roles = [TensorRole; AXES];
@@ -81,7 +81,7 @@ pub struct ReadWindows {
     /// Extent of each index.
     pub extents: Vec<u64>,
     /// By dimension: the positions at which it is read; none where it is wanted whole.
-    pub dims: Vec<Vec<Affine>>,
+    pub dims: Vec<Vec<Quotient>>,
 }
 
 /// Into how many pieces a placement cuts a dimension.

@@ -13,7 +13,7 @@ use super::transfer::{Counts, Move, ReadWindows, Roles, TransferItem};
 use crate::ia::layout::{StatementRole, TensorRole, WindowAxis, WindowRead};
 use crate::tra::operands::split_operands;
 use crate::tra::reads::{Part, Windows, around};
-use ein_plan::{Affine, IndexId, Kernel, piece};
+use ein_plan::{IndexId, Kernel, Quotient, piece};
 
 /// A read of an operand: which, the parts that it wants if every index is cut, and its windows, if some of these are windows, with the
 /// kernel's index of each of theirs.
@@ -41,16 +41,16 @@ pub fn reads(
         }
         let mut indices: Vec<IndexId> = vec![];
         let dims = parts.iter().enumerate().map(|(dim, part)| {
-            let mut forms: Vec<Affine> = match part {
+            let mut forms: Vec<Quotient> = match part {
                 Part::Whole => vec![],
                 _ => {
                     let reads = split.graph.reads();
                     let own = reads.filter(|(read, _)| *read == number);
-                    own.filter_map(|(_, at)| split.graph.as_affine(at[dim]))
+                    own.filter_map(|(_, at)| split.graph.as_quotient(at[dim]))
                         .collect()
                 }
             };
-            for (index, _) in forms.iter_mut().flat_map(|form| &mut form.terms) {
+            for (index, _) in forms.iter_mut().flat_map(|of| &mut of.form.terms) {
                 let at = indices.iter().position(|other| other == index);
                 let at = at.unwrap_or_else(|| {
                     indices.push(*index);
@@ -61,7 +61,7 @@ pub fn reads(
             forms.dedup();
             forms
         });
-        let dims: Vec<Vec<Affine>> = dims.collect();
+        let dims: Vec<Vec<Quotient>> = dims.collect();
         let extent = |index: &IndexId| kernel.indices[index.0 as usize].extent;
         let windows = ReadWindows {
             extents: indices.iter().map(extent).collect(),
@@ -112,7 +112,7 @@ pub fn needed(
 fn parts(windows: &ReadWindows, shape: &[u64], axes: [WindowAxis; AXES]) -> Vec<Part> {
     let moving = |index: IndexId| axes.contains(&WindowAxis::Index(index));
     let extent_of = |index: IndexId| windows.extents[index.0 as usize];
-    let part = |(forms, extent): (&Vec<Affine>, &u64)| {
+    let part = |(forms, extent): (&Vec<Quotient>, &u64)| {
         let mut parts = forms
             .iter()
             .map(|form| match around(form, extent_of, *extent, &moving) {
@@ -161,16 +161,10 @@ pub fn share(goods: TransferItem<'_>, counts: Counts, to: Roles) -> f64 {
     let lengths = lengths.map(|(part, extent)| match *part {
         Part::Whole => *extent,
         Part::Piece(index) => longest(index),
-        Part::Window {
-            index,
-            scale,
-            low,
-            high,
-        } => {
-            let steps = index.map_or(0, |index| longest(index).saturating_sub(1));
-            let moved = scale.unsigned_abs().saturating_mul(steps);
-            let wide = high.abs_diff(low).saturating_add(1);
-            moved.saturating_add(wide).min(*extent)
+        Part::Window { index, .. } => {
+            let longest = index.map_or(1, longest);
+            part.window()
+                .map_or(*extent, |window| window.most(longest).min(*extent))
         }
     });
     lengths.map(|length| length as f64).product()
@@ -276,19 +270,10 @@ impl<'a> Boxes<'a> {
         let range = |(part, extent): (&Part, &u64)| match *part {
             Part::Whole => (0, *extent),
             Part::Piece(index) => of_index(index),
-            Part::Window {
-                index,
-                scale,
-                low,
-                high,
-            } => {
-                let window = ein_plan::Window {
-                    key: index.map(|index| index.0),
-                    scale,
-                    low,
-                    high,
-                };
-                window.range(*extent, index.map_or((0, 0), of_index))
+            Part::Window { index, .. } => {
+                let piece = index.map_or((0, 0), of_index);
+                part.window()
+                    .map_or((0, *extent), |window| window.range(*extent, piece))
             }
         };
         Some(dims.map(range).collect())

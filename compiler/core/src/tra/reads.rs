@@ -1,15 +1,16 @@
 //! Which part of an operand's dimension a kernel reads when some of its indices are cut.
 //!
 //! A dimension that is read by nothing but the bare name of a cut index over the whole extent is cut like the index. One that is read
-//! at an affine position is wanted in a window around the piece of one cut index: its coefficient times the index, from the least to
-//! the greatest of what the constant and the other indices add. Everything else is wanted whole: positions that data decide, and
-//! windows that are most of the dimension anyway. Must not know relations.
+//! at an affine position, or at the quotient of one, is wanted in a window around the piece of one cut index: its coefficient times the
+//! index, from the least to the greatest of what the constant and the other indices add, all of it divided. Everything else is wanted
+//! whole: positions that data decide, and windows that are most of the dimension anyway. Must not know relations.
 //!
 //! ```text
 //! a0[2 * i + r - 1, i, j]   with i cut, r below 3   gives   windows 2*i-1..2*i+1 and i..i, and the whole
+//! a0[i / 50, i % 50]        with i cut              gives   windows i/50..i/50, and the whole
 //! ```
 
-use ein_plan::{Affine, IndexId, Kernel, NodeId};
+use ein_plan::{IndexId, Kernel, NodeId, Quotient, Window};
 
 /// The part of a dimension that a joined tuple holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,8 +19,8 @@ pub enum Part {
     Whole,
     /// The piece of an index, which has the dimension's extent.
     Piece(IndexId),
-    /// The positions from `scale · i + low` to `scale · i + high` for every i of the piece of an index; without an index those from
-    /// `low` to `high`.
+    /// The positions from `(scale · i + low) / divisor` to `(scale · i + high) / divisor` for every i of the piece of an index; without
+    /// an index those from `low` to `high`.
     Window {
         /// The cut index that moves it.
         index: Option<IndexId>,
@@ -29,6 +30,8 @@ pub enum Part {
         low: i64,
         /// The last position.
         high: i64,
+        /// What positions are divided by; 1 without an index.
+        divisor: i64,
     },
 }
 
@@ -55,24 +58,32 @@ impl Part {
         match (self.window(), other.window()) {
             _ if self == other => true,
             (Some(own), Some(other)) => {
-                own.0 == other.0 && own.1 == other.1 && own.2 <= other.2 && other.3 <= own.3
+                alike(&own, &other) && own.low <= other.low && other.high <= own.high
             }
             _ => false,
         }
     }
 
-    /// Index, scale, low and high of a window; a piece is one, too.
-    fn window(&self) -> Option<(Option<IndexId>, i64, i64, i64)> {
-        match *self {
-            Part::Whole => None,
-            Part::Piece(index) => Some((Some(index), 1, 0, 0)),
+    /// The window that it is, moved by the number of its index; a piece is one, too.
+    pub fn window(&self) -> Option<Window> {
+        let (index, scale, low, high, divisor) = match *self {
+            Part::Whole => return None,
+            Part::Piece(index) => (Some(index), 1, 0, 0, 1),
             Part::Window {
                 index,
                 scale,
                 low,
                 high,
-            } => Some((index, scale, low, high)),
-        }
+                divisor,
+            } => (index, scale, low, high, divisor),
+        };
+        Some(Window {
+            key: index.map(|index| index.0),
+            scale,
+            low,
+            high,
+            divisor,
+        })
     }
 
     /// The smallest part that has all of two, if they move alike and hardly anything lies between them.
@@ -81,16 +92,22 @@ impl Part {
             return Some(*self);
         }
         let (own, other) = (self.window()?, other.window()?);
-        let (low, high) = (own.2.min(other.2), own.3.max(other.3));
-        let most = (own.3 - own.2) + (other.3 - other.2) + NEAR;
-        let alike = own.0 == other.0 && own.1 == other.1;
-        (alike && high - low <= most).then_some(Part::Window {
-            index: own.0,
-            scale: own.1,
+        let (low, high) = (own.low.min(other.low), own.high.max(other.high));
+        let near = NEAR.saturating_mul(own.divisor);
+        let most = ((own.high - own.low) + (other.high - other.low)).saturating_add(near);
+        (alike(&own, &other) && high - low <= most).then_some(Part::Window {
+            index: self.index(),
+            scale: own.scale,
             low,
             high,
+            divisor: own.divisor,
         })
     }
+}
+
+/// Whether two windows move alike.
+fn alike(one: &Window, other: &Window) -> bool {
+    (one.key, one.scale, one.divisor) == (other.key, other.scale, other.divisor)
 }
 
 /// Windows of one operand become one if so many positions lie between them at most.
@@ -152,14 +169,15 @@ pub fn parts(
 /// The window of a dimension that is read at a position.
 fn window(kernel: &Kernel, position: NodeId, extent: u64, moving: &[bool]) -> Part {
     let extent_of = |index: IndexId| kernel.indices[index.0 as usize].extent;
-    let form = kernel.graph.as_affine(position);
-    form.and_then(|form| around(&form, extent_of, extent, &|index| moving[index.0 as usize]))
-        .unwrap_or(Part::Whole)
+    let moving = |index: IndexId| moving[index.0 as usize];
+    let quotient = kernel.graph.as_quotient(position);
+    let part = quotient.and_then(|quotient| around(&quotient, extent_of, extent, &moving));
+    part.unwrap_or(Part::Whole)
 }
 
-/// The window around an affine form; none if it is hardly less than the whole.
+/// The window around a quotient; none if it is hardly less than the whole.
 pub fn around(
-    form: &Affine,
+    Quotient { form, divisor }: &Quotient,
     extent_of: impl Fn(IndexId) -> u64,
     extent: u64,
     moving: &dyn Fn(IndexId) -> bool,
@@ -173,7 +191,10 @@ pub fn around(
     let by = own.max_by_key(|term| (far(term), std::cmp::Reverse(term.0)));
     let (index, scale) = by.map_or((None, 0), |(index, scale)| (Some(*index), *scale));
     let (mut low, mut high) = form.reach(extent_of, index)?;
+    let mut divisor = *divisor;
     if index.is_none() {
+        (low, high) = (low.div_euclid(divisor), high.div_euclid(divisor));
+        divisor = 1;
         (low, high) = (low.clamp(0, extent), high.clamp(-1, extent - 1));
         if high < low {
             // Nothing of it is inside; the read faults or has another value.
@@ -184,12 +205,13 @@ pub fn around(
         }
     }
     // What is most of the dimension for every tuple is taken whole.
-    let narrow = high.checked_sub(low)?.checked_mul(2)? < extent;
+    let narrow = high.checked_sub(low)?.checked_mul(2)? / divisor < extent;
     narrow.then_some(Part::Window {
         index,
         scale,
         low,
         high,
+        divisor,
     })
 }
 

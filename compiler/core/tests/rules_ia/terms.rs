@@ -381,6 +381,7 @@ impl Random<'_> {
                 scale,
                 low,
                 high,
+                divisor: key.map_or(1, |_| self.n.below(3) as i64 + 1),
             };
             ArrayDim::windowed(dim.extent, window)
         });

@@ -156,9 +156,10 @@ impl Line<'_> {
 
     /// `6`, `i`, `i: 10`, or a window: `2*i-1..2*i+1 of 100`.
     fn array_dim(&mut self, keys: &[KeyDim]) -> Result<ArrayDim> {
-        let (key, scale, low) = self.bound(keys)?;
+        let (key, scale, low, divisor) = self.quotient(keys)?;
         if !self.eat("..") {
             return match (key, scale, u64::try_from(low)) {
+                _ if divisor != 1 => Err(self.error("`..`")),
                 (None, _, Ok(extent)) => Ok(ArrayDim::whole(extent)),
                 (Some(cut), 1, Ok(0)) => {
                     let extent = match self.eat(":") {
@@ -170,9 +171,9 @@ impl Line<'_> {
                 _ => Err(self.error("`..`")),
             };
         }
-        let (same, again, high) = self.bound(keys)?;
+        let (same, again, high, by) = self.quotient(keys)?;
         self.require(
-            (same, again) == (key, scale),
+            (same, again, by) == (key, scale, divisor),
             "the ends of a window move alike",
         )?;
         self.expect_word("of")?;
@@ -182,11 +183,29 @@ impl Line<'_> {
             scale,
             low,
             high,
+            divisor,
         };
         Ok(ArrayDim::windowed(extent, window))
     }
 
-    /// One end of a window: the key dimension that moves it, how far, and the offset.
+    /// One end of a window: the key dimension that moves it, how far, the offset, and what all of it is divided by.
+    fn quotient(&mut self, keys: &[KeyDim]) -> Result<(Option<u32>, i64, i64, i64)> {
+        let (key, scale, offset) = match self.eat("(") {
+            false => self.bound(keys)?,
+            true => {
+                let bound = self.bound(keys)?;
+                self.expect(")")?;
+                bound
+            }
+        };
+        let divisor = match self.eat("/") {
+            true => self.integer()?,
+            false => 1,
+        };
+        Ok((key, scale, offset, divisor))
+    }
+
+    /// An affine form: the key dimension that moves it, how far, and the offset.
     fn bound(&mut self, keys: &[KeyDim]) -> Result<(Option<u32>, i64, i64)> {
         let sign = if self.eat("-") { -1 } else { 1 };
         let mut scale: i64 = 1;

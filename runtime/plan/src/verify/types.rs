@@ -145,7 +145,12 @@ pub fn relation_type(kind: &RelationType, mesh: &Mesh) -> Result<(), String> {
 pub fn window_of(dim: &ArrayDim, window: &Window, keys: &[KeyDim]) -> Result<(), String> {
     let known = window.key.is_none_or(|key| (key as usize) < keys.len());
     let moves = window.key.is_some() == (window.scale != 0);
+    let divided = window.divisor > 1;
     match (dim.cut, known && moves) {
+        _ if window.divisor < 1 => Err("is divided by no positive number".into()),
+        (_, true) if divided && window.key.is_none() => {
+            Err("is divided, but moved by nothing".into())
+        }
         (Some(_), _) => Err("is one of a piece".into()),
         (None, false) => Err("is moved by nothing, or by no key dimension".into()),
         (None, true) if window.low > window.high => Err("ends before it begins".into()),

@@ -58,13 +58,11 @@ impl Content {
                 .extent
                 .div_ceil(u64::from(self.keys[key as usize].pieces)),
             (None, Some(window)) => {
-                let moved = window.key.map_or(0, |key| {
+                let longest = window.key.map_or(1, |key| {
                     let key = &self.keys[key as usize];
-                    let steps = key.extent.div_ceil(u64::from(key.pieces)).saturating_sub(1);
-                    window.scale.unsigned_abs().saturating_mul(steps)
+                    key.extent.div_ceil(u64::from(key.pieces))
                 });
-                let wide = window.high.abs_diff(window.low) + 1;
-                dim.extent.min(moved.saturating_add(wide))
+                dim.extent.min(window.most(longest))
             }
         };
         let one = self.columns.len() as u128;

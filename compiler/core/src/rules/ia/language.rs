@@ -239,10 +239,14 @@ pub fn dim_text(dim: &ArrayDim) -> String {
         (Some(key), _) => format!("{}/k{key}", dim.extent),
         (None, None) => dim.extent.to_string(),
         (None, Some(window)) => {
-            let end = |offset: i64| match (window.key, window.scale) {
+            let moved = |offset: i64| match (window.key, window.scale) {
                 (None, _) => offset.to_string(),
                 (Some(key), 1) => format!("k{key}{offset:+}"),
                 (Some(key), scale) => format!("{scale}*k{key}{offset:+}"),
+            };
+            let end = |offset: i64| match window.divisor {
+                1 => moved(offset),
+                divisor => format!("({})/{divisor}", moved(offset)),
             };
             let (low, high) = (end(window.low), end(window.high));
             format!("{low}..{high} of {}", dim.extent)

@@ -52,7 +52,11 @@ impl Lowering<'_> {
                 Part::Whole => ArrayDim::whole(*extent),
                 Part::Piece(_) => ArrayDim::new(*extent, key),
                 Part::Window {
-                    scale, low, high, ..
+                    scale,
+                    low,
+                    high,
+                    divisor,
+                    ..
                 } => ArrayDim::windowed(
                     *extent,
                     Window {
@@ -60,6 +64,7 @@ impl Lowering<'_> {
                         scale,
                         low,
                         high,
+                        divisor,
                     },
                 ),
             });
