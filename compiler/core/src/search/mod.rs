@@ -16,6 +16,7 @@ pub mod conditions;
 pub mod convert;
 pub mod cost_table;
 pub mod descent;
+pub mod digits;
 pub mod disabled_moves;
 mod domain;
 mod eliminate;

@@ -117,7 +117,7 @@ impl Sums {
 }
 
 /// A kernel over these of the indices of another one, in this order.
-fn over(mut to: Kernel, kernel: &Kernel, indices: &[usize]) -> Kernel {
+pub(super) fn over(mut to: Kernel, kernel: &Kernel, indices: &[usize]) -> Kernel {
     to.indices = indices.iter().map(|i| kernel.indices[*i].clone()).collect();
     renamed(to, &|index| {
         let at = indices.iter().position(|i| *i == index.0 as usize);

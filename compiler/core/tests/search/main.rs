@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod conditions;
+mod digits;
 mod exact;
 mod limits;
 mod named;

@@ -1,0 +1,272 @@
+//! Scatters to places in mixed radix, as reads: the digits of a place say which value goes there.
+//!
+//! A scatter to `28·r + c` with `c < 28` puts at most one value to each place, and its indices follow from the place: `r` is its
+//! quotient by 28, `c` the rest. So each place can take its value itself, in the order of memory, and a site needs a window of the values
+//! alone. Places to which nothing goes have what the reduction leaves of nothing. Must not know placements.
+//!
+//! ```text
+//! y: f32[56] = [p: 56 | r: 2, c: 28] sum x[r, c] if 28 * r + c == p    ->    [p: 56] x[floordiv(p, 28), rem(p, 28)]
+//! y: f32[56] = [p: 56 | i: 28] sum x[i] if 2 * i == p                  ->    [p: 56] where(rem(p, 2) == 0, x[floordiv(p, 2)], 0.0)
+//! ```
+
+use super::scatters::over;
+use crate::einsum::{Definition, Program, canonical};
+use crate::rules::neutral;
+use ein_plan::schedule::guard::conjuncts;
+use ein_plan::{Affine, DType, Function, Graph, IndexId, Kernel, Node, NodeId, Reduction, Scalar};
+
+/// How many times as many places there may be as values.
+const MOST_EMPTY: u64 = 8;
+
+/// Returns the program in which places take the values that are scattered to them.
+pub fn taken(program: &Program) -> Program {
+    let mut program = program.clone();
+    for tensor in &mut program.tensors {
+        if let Definition::Statement { kernel, operands } = &mut tensor.definition
+            && let Some(taking) = taking(kernel)
+        {
+            (*kernel, *operands) = canonical::statement(taking, operands);
+        }
+    }
+    program
+}
+
+/// The kernel with its indices in terms of the places, if some of them are digits.
+fn taking(kernel: &Kernel) -> Option<Kernel> {
+    let reduction = kernel.reduction?;
+    let value = kernel.graph.dtype(kernel.root);
+    let plain = matches!(reduction, Reduction::Sum | Reduction::Max | Reduction::Min);
+    if !plain || kernel.library().is_some() || kernel.output.len() != 1 || value == DType::Bool {
+        return None;
+    }
+    let mut conditions = conjuncts(&kernel.graph, kernel.guard?);
+    let mut solved: Vec<Digits> = vec![];
+    conditions.retain(|condition| {
+        let digits = Digits::of(kernel, *condition);
+        let new = digits.filter(|digits| !solved.iter().any(|other| other.share(digits)));
+        match new {
+            Some(digits) => solved.push(digits),
+            None => return true,
+        }
+        false
+    });
+    if solved.is_empty() {
+        return None;
+    }
+    let mut taking = Kernel {
+        guard: None,
+        ..kernel.clone()
+    };
+    let mut held: Vec<NodeId> = vec![];
+    let mut values: Vec<(IndexId, NodeId)> = vec![];
+    for digits in &solved {
+        digits.write(kernel, &mut taking.graph, &mut values, &mut held);
+    }
+    // What else has to hold, and the value, at these indices.
+    let written = |graph: &mut Graph, node: NodeId| substituted(graph, node, &values);
+    taking.root = written(&mut taking.graph, kernel.root);
+    held.into_iter()
+        .for_each(|condition| taking.restrict(condition));
+    let inside = taking.guard.take();
+    for condition in conditions {
+        let condition = written(&mut taking.graph, condition);
+        taking.restrict(condition);
+    }
+    taking.guard = match (inside, taking.guard) {
+        // Where the place has no values, what else has to hold may read outside.
+        (Some(inside), Some(others)) => {
+            let never = Node::Constant(Scalar::Bool(false));
+            let never = taking.graph.add(never, DType::Bool);
+            let both = Node::Apply(Function::Select, vec![inside, others, never]);
+            Some(taking.graph.add(both, DType::Bool))
+        }
+        (inside, others) => inside.or(others),
+    };
+    let left: Vec<usize> = (0..kernel.indices.len())
+        .filter(|index| values.iter().all(|(solved, _)| solved.0 as usize != *index))
+        .collect();
+    if left.len() == kernel.output_rank as usize {
+        if let Some(guard) = taking.guard.take() {
+            let nothing = Node::Constant(neutral(reduction, value)?);
+            let nothing = taking.graph.add(nothing, value);
+            let chosen = Node::Apply(Function::Select, vec![guard, taking.root, nothing]);
+            taking.root = taking.graph.add(chosen, value);
+        }
+        taking.reduction = None;
+    }
+    Some(over(taking.canonical(), kernel, &left))
+}
+
+/// Indices that are the digits of a place: `Σ weight · index = place`, and no two choices of them give the same.
+struct Digits {
+    /// The place, in terms of the indices of the result.
+    place: Affine,
+    /// The indices with their weights, the heaviest first. An index with a negative weight is counted from its end.
+    digits: Vec<(IndexId, i64)>,
+}
+
+impl Digits {
+    /// Of a condition, if it is one that says so.
+    fn of(kernel: &Kernel, condition: NodeId) -> Option<Digits> {
+        let Node::Apply(Function::Eq, sides) = kernel.graph.node(condition) else {
+            return None;
+        };
+        let (one, other) = (
+            kernel.graph.as_affine(sides[0])?,
+            kernel.graph.as_affine(sides[1])?,
+        );
+        let rank = kernel.output_rank;
+        let reduced = |index: IndexId| index.0 >= rank;
+        let is_place = |form: &Affine| {
+            let mut terms = form.terms.iter();
+            !form.terms.is_empty() && terms.all(|(index, _)| !reduced(*index))
+        };
+        let is_value = |form: &Affine| {
+            let mut terms = form.terms.iter();
+            !form.terms.is_empty() && terms.all(|(index, _)| reduced(*index))
+        };
+        let (value, mut place) = match (is_value(&one), is_value(&other)) {
+            (true, false) if is_place(&other) => (one, other),
+            (false, true) if is_place(&one) => (other, one),
+            _ => return None,
+        };
+        let extent = |index: &IndexId| i64::try_from(kernel.indices[index.0 as usize].extent).ok();
+        place.constant = place.constant.checked_sub(value.constant)?;
+        let mut digits = value.terms;
+        for (index, weight) in &digits {
+            if *weight < 0 {
+                let end = weight.checked_mul(extent(index)?.checked_sub(1)?)?;
+                place.constant = place.constant.checked_sub(end)?;
+            }
+        }
+        digits.sort_by_key(|(_, weight)| std::cmp::Reverse(weight.unsigned_abs()));
+        // Lighter digits never reach the weight of a heavier one.
+        let mut reach = 0i64;
+        let mut values = 1u64;
+        for (index, weight) in digits.iter().rev() {
+            let count = extent(index)?;
+            let weight = weight.checked_abs()?;
+            if count < 1 || reach >= weight {
+                return None;
+            }
+            reach = reach.checked_add(weight.checked_mul(count - 1)?)?;
+            values = values.saturating_mul(count.unsigned_abs());
+        }
+        let (low, high) = place.reach(|index| kernel.indices[index.0 as usize].extent, None)?;
+        let places = high.checked_sub(low)?.unsigned_abs().saturating_add(1);
+        (places <= values.saturating_mul(MOST_EMPTY)).then_some(Digits { place, digits })
+    }
+
+    fn share(&self, other: &Digits) -> bool {
+        let own = |index: &IndexId| self.digits.iter().any(|(digit, _)| digit == index);
+        other.digits.iter().any(|(index, _)| own(index))
+    }
+
+    /// Writes the values of the indices, and the conditions under which a place has such values.
+    fn write(
+        &self,
+        kernel: &Kernel,
+        graph: &mut Graph,
+        values: &mut Vec<(IndexId, NodeId)>,
+        held: &mut Vec<NodeId>,
+    ) {
+        let extent = |index: IndexId| kernel.indices[index.0 as usize].extent;
+        let (low, mut high) = self
+            .place
+            .reach(extent, None)
+            .unwrap_or((i64::MIN, i64::MAX));
+        let place = written(graph, &self.place);
+        let (mut rest, mut before) = (place, 0);
+        if low < 0 {
+            let inside = compared(graph, Function::Ge, rest, 0);
+            held.push(inside);
+        }
+        for (index, weight) in &self.digits {
+            let by = weight.abs();
+            let last = extent(*index) as i64 - 1;
+            let mut digit = divided(graph, Function::FloorDiv, rest, by);
+            if high.div_euclid(by) > last {
+                let inside = compared(graph, Function::Le, digit, last);
+                held.push(inside);
+            }
+            if *weight < 0 {
+                let end = graph.add(Node::Constant(Scalar::Int(last)), DType::I64);
+                let from_end = Node::Apply(Function::Sub, vec![end, digit]);
+                digit = graph.add(from_end, DType::I64);
+            }
+            values.push((*index, digit));
+            // What is left by a multiple leaves the same.
+            let divides = before % by == 0;
+            let dividend = if divides { place } else { rest };
+            rest = divided(graph, Function::Rem, dividend, by);
+            (before, high) = (by, high.min(by - 1));
+        }
+        if high > 0 {
+            let even = compared(graph, Function::Eq, rest, 0);
+            held.push(even);
+        }
+    }
+}
+
+/// An affine form as nodes.
+fn written(graph: &mut Graph, form: &Affine) -> NodeId {
+    let whole =
+        |graph: &mut Graph, value| graph.add(Node::Constant(Scalar::Int(value)), DType::I64);
+    let mut sum = None;
+    for (index, coefficient) in &form.terms {
+        let mut term = graph.add(Node::Index(*index), DType::I64);
+        if *coefficient != 1 {
+            let factor = whole(graph, *coefficient);
+            term = graph.add(Node::Apply(Function::Mul, vec![factor, term]), DType::I64);
+        }
+        sum = Some(match sum {
+            None => term,
+            Some(sum) => graph.add(Node::Apply(Function::Add, vec![sum, term]), DType::I64),
+        });
+    }
+    match sum {
+        None => whole(graph, form.constant),
+        Some(sum) if form.constant == 0 => sum,
+        Some(sum) => {
+            let function = match form.constant < 0 {
+                true => Function::Sub,
+                false => Function::Add,
+            };
+            let constant = whole(graph, form.constant.saturating_abs());
+            graph.add(Node::Apply(function, vec![sum, constant]), DType::I64)
+        }
+    }
+}
+
+/// `floordiv(node, by)` or `rem(node, by)`.
+fn divided(graph: &mut Graph, function: Function, node: NodeId, by: i64) -> NodeId {
+    if by == 1 && function == Function::FloorDiv {
+        return node;
+    }
+    let by = graph.add(Node::Constant(Scalar::Int(by)), DType::I64);
+    graph.add(Node::Apply(function, vec![node, by]), DType::I64)
+}
+
+fn compared(graph: &mut Graph, function: Function, node: NodeId, with: i64) -> NodeId {
+    let with = graph.add(Node::Constant(Scalar::Int(with)), DType::I64);
+    graph.add(Node::Apply(function, vec![node, with]), DType::Bool)
+}
+
+/// A node with other nodes in place of indices.
+fn substituted(graph: &mut Graph, node: NodeId, values: &[(IndexId, NodeId)]) -> NodeId {
+    let mut moved: Vec<NodeId> = vec![];
+    for at in 0..=node.0 {
+        let (own, dtype) = (graph.node(NodeId(at)).clone(), graph.dtype(NodeId(at)));
+        moved.push(match own {
+            Node::Index(index) => {
+                let value = values.iter().find(|(solved, _)| *solved == index);
+                value.map_or(NodeId(at), |(_, value)| *value)
+            }
+            node => {
+                let node = node.map(|argument| moved[argument.0 as usize]);
+                graph.add(node, dtype)
+            }
+        });
+    }
+    moved[node.0 as usize]
+}
