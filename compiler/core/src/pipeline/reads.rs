@@ -1,7 +1,7 @@
 //! Reads that keep a table whole, written in another way, where a layout moves anything.
 //!
-//! A read at positions that data say, or that go around an end, needs its table whole along the dimensions that it looks at: either
-//! the table moves, or it rests where others pay for it. The program is laid out again with these reads in the other form; the
+//! A read at positions that data say, or that go around an end, needs its table whole along the dimensions that it looks at, and so does a
+//! running reduction along the dimension that it runs: either the table moves, or it rests where others pay for it. The program is laid out again with these reads in the other form; the
 //! cheaper layout is taken. Must not know how reads are written.
 //!
 //! ```text
@@ -11,7 +11,7 @@
 use super::layouts::Layouts;
 use super::report::Rewrite;
 use crate::einsum::{Definition, Program, Tensor, TensorId};
-use crate::rules::{Expand, RuleUse, lookup, wrapped};
+use crate::rules::{Expand, RuleUse, lookup, running, wrapped};
 use crate::search::Found;
 use crate::search::problem::Problem;
 use std::cmp::Ordering;
@@ -30,7 +30,7 @@ pub(super) struct Family {
 }
 
 /// Every family, in the order in which they are tried.
-pub(super) const FAMILIES: [Family; 2] = [
+pub(super) const FAMILIES: [Family; 3] = [
     Family {
         tables: lookup::tables,
         expand: lookup::expand,
@@ -39,6 +39,11 @@ pub(super) const FAMILIES: [Family; 2] = [
     Family {
         tables: wrapped::tables,
         expand: wrapped::expand,
+        added: choosing,
+    },
+    Family {
+        tables: running::tables,
+        expand: running::expand,
         added: choosing,
     },
 ];
@@ -141,7 +146,8 @@ fn copying(_: &Program, program: &Program, found: &Found) -> f64 {
         .sum()
 }
 
-/// The operations that choose between the two sides of an end: the load that is there only since the program has more of them.
+/// The operations that choose between the two sides of an end, or put blocks together: the load that is there only since the program has
+/// more of them.
 fn choosing(before: &Program, program: &Program, found: &Found) -> f64 {
     let work = |program| Problem::new(program).total;
     found.price.load * (1.0 - work(before) / work(program)).max(0.0)

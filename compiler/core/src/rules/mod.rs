@@ -29,6 +29,7 @@ mod places;
 pub mod price;
 pub mod reduction;
 pub mod reindex;
+pub mod running;
 mod saturate;
 mod steps;
 pub mod term;
@@ -64,6 +65,7 @@ pub struct RuleInfo {
 pub fn all() -> Vec<RuleInfo> {
     let blocks = matrix_blocks::rows();
     let reads = lookup::rows().into_iter().chain(wrapped::rows());
+    let reads = reads.chain(running::rows());
     let moved = reads.chain(ia::all());
     logic().into_iter().chain(blocks).chain(moved).collect()
 }

@@ -7,5 +7,6 @@ mod lookup;
 mod programs;
 mod rounds;
 mod rows;
+mod running;
 mod support;
 mod wrapped;
