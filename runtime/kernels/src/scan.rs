@@ -22,7 +22,7 @@ use crate::stream;
 use ein_array::Array;
 use ein_plan::schedule::Scan;
 use ein_plan::schedule::guard::besides;
-use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction};
+use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar};
 pub(crate) use lines::Lines;
 use totals::Lying;
 
@@ -49,6 +49,7 @@ pub(crate) fn run(
         let lying = plain.then(|| running.lying(kernel, operands)).flatten();
         let partial = match lying {
             Some(_) => vec![],
+            None if running.is_of_values(rule) => vec![running.values(kernel, rule, operands)?],
             None => running.partial(kernel, rule, operands, true)?,
         };
         let lying = lying.unwrap_or_else(|| Lying::partial(partial[0].data(), &running.lines));
@@ -110,6 +111,48 @@ impl Running {
     fn lying<'a>(&self, kernel: &Kernel, operands: &'a [Chunk<'a>]) -> Option<Lying<'a>> {
         let output = (&self.output[..], self.scanned);
         Lying::of(kernel, operands, &self.ranges, output, &self.reduced)
+    }
+
+    /// Whether what is reduced at each number of the reduced index is one value, of a type whose totals can be taken as it is.
+    fn is_of_values(&self, rule: Rule) -> bool {
+        let taken = matches!(rule.value, DType::F32 | DType::F64 | DType::I64);
+        taken && self.reduced.is_empty() && self.lines.used > 0
+    }
+
+    /// The value for each number of the reduced index, which changes nothing where the conditions do not hold; `None` after a fault.
+    fn values(&self, kernel: &Kernel, rule: Rule, operands: &[Chunk<'_>]) -> Option<Array> {
+        let mut graph = kernel.graph.clone();
+        let mut root = kernel.root;
+        let neutral = rule.neutral();
+        let neutral = match rule.value.is_float() {
+            true => Scalar::Float(neutral.float),
+            false => Scalar::Int(neutral.integer),
+        };
+        for condition in &self.conditions {
+            let nothing = graph.add(Node::Constant(neutral), rule.value);
+            let chosen = Node::Apply(Function::Select, vec![*condition, root, nothing]);
+            root = graph.add(chosen, rule.value);
+        }
+        let shape: Vec<usize> = self.output.iter().map(|i| self.lengths[*i]).collect();
+        let mut values = crate::memory::room(rule.value, &shape);
+        let program = Program::new(&Request {
+            graph: &graph,
+            operands,
+            root,
+            guard: None,
+            reduction: None,
+            output: &self.output,
+            reduced: &[],
+            ranges: &self.ranges,
+            lengths: &self.lengths,
+            lanes: None,
+            apart: false,
+        });
+        let driver = Driver::new(&program, &self.ranges, &[], true);
+        match driver.run(vec![Segment::of(values.data_mut())]) {
+            None => Some(values),
+            Some(_) => None,
+        }
     }
 
     /// What comes of the reduction for each number of the reduced index alone; `None` after a fault.
