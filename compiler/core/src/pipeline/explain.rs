@@ -130,7 +130,7 @@ fn header(report: &PlanReport) -> String {
     };
     let proved = match (report.deterministic, report.proved_optimal) {
         (true, _) => String::new(),
-        (false, true) => "; proved optimal".into(),
+        (false, true) => format!("; proved optimal{}", space(report)),
         (false, false) => format!(
             "; not proved optimal: a plan could {}",
             match report.objective.as_str() {
@@ -175,6 +175,29 @@ fn header(report: &PlanReport) -> String {
     }
     text.push('\n');
     text
+}
+
+/// The space in which a plan is the cheapest, where a cheaper one leaves sites idle: in all it moves less since there are fewer sites,
+/// to each of them no less.
+fn space(report: &PlanReport) -> String {
+    let sites = |mesh: &str| {
+        mesh.split('x')
+            .filter_map(|n| n.parse::<u32>().ok())
+            .product::<u32>()
+    };
+    let cheapest = |idle: bool| {
+        let meshes = report.search.meshes.iter();
+        let own = meshes.filter(|(mesh, _)| (sites(mesh) < report.sites) == idle);
+        own.min_by(|a, b| a.1.total_cmp(&b.1))
+    };
+    let uses_all = report.mesh.iter().product::<u32>() == report.sites;
+    match (cheapest(true), cheapest(false)) {
+        (Some((mesh, fewer)), Some((_, all))) if uses_all && fewer < all => format!(
+            " of plans that use all {} sites; on mesh {mesh} less would move in all, but no less to each site",
+            report.sites,
+        ),
+        _ => String::new(),
+    }
 }
 
 fn alternatives(plans: &[Alternative]) -> String {
