@@ -3,6 +3,7 @@
 
 mod blas;
 mod complex;
+mod digits;
 mod examples;
 mod families;
 mod functions;

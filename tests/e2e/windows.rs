@@ -138,42 +138,47 @@ fn moved_as_stated(finished: &Finished) {
 #[test]
 fn reads_at_affine_positions_are_those_of_plain_loops() {
     for (n, sites) in [(23, 1), (23, 2), (24, 3), (31, 4), (29, 5), (60, 4)] {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
-        std::fs::write(path("model.ein"), READS).unwrap();
         let tensors = [
             ("x", Tensor::noise(&[n], 1)),
             ("Z", Tensor::noise(&[n, n], 2)),
             ("w", Tensor::noise(&[3], 3)),
         ];
         let expected = expected(&tensors[0].1, &tensors[1].1, &tensors[2].1);
-        for deterministic in [false, true] {
-            let mut arguments: Vec<String> = vec!["run".into(), path("model.ein")];
-            arguments.extend(["--stats".into(), "--sites".into(), sites.to_string()]);
-            if deterministic {
-                arguments.push("--deterministic".into());
-            }
-            for (name, tensor) in &tensors {
-                let file = path(&format!("{name}.npy"));
-                tensor.write_f64(std::path::Path::new(&file));
-                arguments.extend(["--input".into(), format!("{name}={file}")]);
-            }
-            for (name, _) in &expected {
-                let file = path(&format!("{name}.out.npy"));
-                arguments.extend(["--save".into(), format!("{name}={file}")]);
-            }
-            moved_as_stated(&einc(&arguments).success());
-            for (name, tensor) in &expected {
-                let file = path(&format!("{name}.out.npy"));
-                let found = Tensor::read(std::path::Path::new(&file));
-                found.assert_close(tensor, 1e-12, &format!("{name} of {n} on {sites}"));
-            }
+        gives(READS, &tensors, &expected, sites);
+    }
+}
+
+/// Asserts what a program gives on so many sites, and that it moves what its plan says.
+pub fn gives(text: &str, inputs: &[(&str, Tensor)], expected: &[(&str, Tensor)], sites: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    std::fs::write(path("model.ein"), text).unwrap();
+    for deterministic in [false, true] {
+        let mut arguments: Vec<String> = vec!["run".into(), path("model.ein")];
+        arguments.extend(["--stats".into(), "--sites".into(), sites.to_string()]);
+        if deterministic {
+            arguments.push("--deterministic".into());
+        }
+        for (name, tensor) in inputs {
+            let file = path(&format!("{name}.npy"));
+            tensor.write_f64(std::path::Path::new(&file));
+            arguments.extend(["--input".into(), format!("{name}={file}")]);
+        }
+        for (name, _) in expected {
+            let file = path(&format!("{name}.out.npy"));
+            arguments.extend(["--save".into(), format!("{name}={file}")]);
+        }
+        moved_as_stated(&einc(&arguments).success());
+        for (name, tensor) in expected {
+            let file = path(&format!("{name}.out.npy"));
+            let found = Tensor::read(std::path::Path::new(&file));
+            found.assert_close(tensor, 1e-12, &format!("{name} of {inputs:?} on {sites}"));
         }
     }
 }
 
 /// What a plan moves, in floats.
-fn transfer(text: &str, sites: u32) -> u64 {
+pub fn transfer(text: &str, sites: u32) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("model.ein");
     std::fs::write(&file, text).unwrap();
