@@ -166,6 +166,10 @@ fn guesses_are_near_and_hints_say_what_to_write() {
             "fn f(x[n], k) -> y[n] { y[n] = k * x[n] }\nr = f(query, query[i] + 1)",
             "to sum over it, write `sum[i] query[i]`",
         ),
+        (
+            "r[n, ..] = A[n, ..] / (sum[..] A[n, ..])",
+            "write an index for each of these dimensions",
+        ),
     ] {
         assert_eq!(helped(line), help, "{line}");
     }

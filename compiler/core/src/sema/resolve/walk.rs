@@ -311,10 +311,14 @@ impl<'w, 'a> Walk<'w, 'a> {
             } else {
                 format!("index `{name}` is already bound")
             };
+            let help = match name {
+                ".." => "write an index for each of these dimensions",
+                _ => "give it another name",
+            };
             self.fail(
                 Diagnostic::error("E0205", message)
                     .at(span, "bound again here")
-                    .help("give it another name"),
+                    .help(help),
             );
             return;
         }
