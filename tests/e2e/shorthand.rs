@@ -109,7 +109,7 @@ output p; output q
     assert_eq!(printed(text), "p = [1 1]\nq = 1\n");
 }
 
-/// What is compared is not rounded or wrapped before, over several indices as over one.
+/// Values are not rounded or wrapped before they are compared, over several indices as over one.
 #[test]
 fn positions_of_values_in_narrow_types() {
     let text = "input x: u16[3] = iota

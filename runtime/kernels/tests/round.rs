@@ -67,7 +67,7 @@ fn positions_go_round() {
         "a0[rem(5 * i, 7), rem(-3 * j + 2, 1100)]",
         "a0[rem(i - 20, 5), rem(2 * j - i, 37)]",
         "a0[rem(i + j, 7), rem(j - 2200, 1100)]",
-        // What is past the end of a part, of the whole, and at a place that data say.
+        // Positions past the end of a part, of the whole, and at a place that data say.
         "a0[rem(i, 9), rem(j + 7, 1200)] else 3.0",
         "a0[a1[i, j], rem(j + 400, 1100)]",
         "a0[a1[0, rem(j, 3)], rem(j + 400, 1100)]",
@@ -87,7 +87,7 @@ fn positions_are_quotients() {
         "a0[floordiv(1100 * i + j, 1100), rem(1100 * i + j, 1100)]",
         "a0[floordiv(-3 * j + 7 * 600, 600), rem(floordiv(j, 3), 11)]",
         "a0[floordiv(rem(j, 300), 100), j] - a0[i, floordiv(floordiv(j, 3), 4)]",
-        // What is past the end of a part, of the whole, and at a place that data say.
+        // Positions past the end of a part, of the whole, and at a place that data say.
         "a0[floordiv(j, 100), rem(j, 100)] else 3.0",
         "a0[floordiv(j - 400, 100), rem(floordiv(j, 9), 200)] else 3.0",
         "a0[a1[i, j], floordiv(j, 400)]",

@@ -342,9 +342,9 @@ pub struct Affine {
 /// A position as an affine form over indices divided by a number, rounded down.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Quotient {
-    /// What is divided.
+    /// The dividend.
     pub form: Affine,
-    /// What it is divided by, at least 1.
+    /// The divisor, at least 1.
     pub divisor: i64,
 }
 

@@ -273,7 +273,7 @@ impl Held<'_> {
         }
     }
 
-    /// What a broadcast or a shuffle leaves where it is has two names. Windows are new tuples: they are cut in another way.
+    /// A tuple that a broadcast or a shuffle leaves where it is has two names. Windows are new tuples: they are cut in another way.
     fn moved(&mut self, step: &Step) {
         let own = Name::Relation(step.result);
         match (&step.operation, step.operation.inputs().first()) {

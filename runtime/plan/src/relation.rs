@@ -98,7 +98,7 @@ pub struct Window {
     pub low: i64,
     /// The last position, relative to `scale · i`; not below `low`.
     pub high: i64,
-    /// What positions are divided by, at least 1.
+    /// The divisor of positions, at least 1.
     pub divisor: i64,
 }
 

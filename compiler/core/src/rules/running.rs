@@ -100,9 +100,9 @@ struct Blocks<'a> {
     /// Results of a block, and how many blocks there are.
     length: u64,
     count: u64,
-    /// What two parts of the reduction are put together by.
+    /// The function that puts two parts of the reduction together.
     together: Function,
-    /// What leaves the reduction as it is.
+    /// The neutral element of the reduction.
     nothing: Scalar,
 }
 
@@ -256,7 +256,7 @@ impl<'a> Blocks<'a> {
         graph.add(Node::Apply(Function::Add, vec![start, within]), DType::I64)
     }
 
-    /// Whether the reduction at `result` takes in `other`.
+    /// Returns the condition under which the reduction at `result` takes in `other`.
     fn taken(&self, graph: &mut Graph, other: NodeId, result: NodeId, inclusive: bool) -> NodeId {
         let function = match (self.scan.suffix, inclusive) {
             (false, true) => Function::Le,

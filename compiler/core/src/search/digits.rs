@@ -62,7 +62,7 @@ fn taking(kernel: &Kernel) -> Option<Kernel> {
     for digits in &solved {
         digits.write(kernel, &mut taking.graph, &mut values, &mut held);
     }
-    // What else has to hold, and the value, at these indices.
+    // The other conditions and the value, at these indices.
     let written = |graph: &mut Graph, node: NodeId| substituted(graph, node, &values);
     taking.root = written(&mut taking.graph, kernel.root);
     held.into_iter()
@@ -195,7 +195,7 @@ impl Digits {
                 digit = graph.add(from_end, DType::I64);
             }
             values.push((*index, digit));
-            // What is left by a multiple leaves the same.
+            // A remainder by a multiple has the same remainder.
             let divides = before % by == 0;
             let dividend = if divides { place } else { rest };
             rest = divided(graph, Function::Rem, dividend, by);

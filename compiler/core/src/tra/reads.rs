@@ -30,7 +30,7 @@ pub enum Part {
         low: i64,
         /// The last position.
         high: i64,
-        /// What positions are divided by; 1 without an index.
+        /// The divisor of positions; 1 without an index.
         divisor: i64,
     },
 }
@@ -105,7 +105,7 @@ impl Part {
     }
 }
 
-/// Whether two windows move alike.
+/// Returns whether two windows move alike.
 fn alike(one: &Window, other: &Window) -> bool {
     (one.key, one.scale, one.divisor) == (other.key, other.scale, other.divisor)
 }

@@ -145,7 +145,7 @@ impl Machine<'_, '_> {
         // Where the strip begins, and whether all of it is inside.
         let skipped = self.skipped.get(read.operand).copied().unwrap_or(0);
         let (mut offset, mut inside) = (-skipped, true);
-        // Whether a position goes round its modulus or on to another quotient within the strip, and whether it often does.
+        // True if a position goes round its modulus or on to another quotient within the strip, and if it often does.
         let (mut round, mut short) = (false, false);
         let mut firsts = [0i64; 16];
         let wide = read.dims.len() > firsts.len();

@@ -15,7 +15,7 @@ use crate::program::{Followed, Form, Read, Register};
 const SHORT: i64 = 8;
 
 impl Followed {
-    /// Whether it goes on to another quotient after a few lanes.
+    /// Returns whether it goes on to another quotient after a few lanes.
     pub(super) fn is_short(&self, strip: &Extents) -> bool {
         let inner = strip
             .sizes

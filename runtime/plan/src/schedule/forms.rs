@@ -107,7 +107,7 @@ pub struct PositionForm {
     pub constant: i64,
     /// Indices with their coefficients.
     pub terms: Vec<(usize, i64)>,
-    /// What the affine form is divided by, rounded down; 1 where it is not.
+    /// The divisor of the affine form, whose quotient is rounded down; 1 where it is not divided.
     pub divisor: i64,
     /// The divisor of the quotient, if the rest is the position.
     pub modulus: Option<i64>,
@@ -147,7 +147,7 @@ impl PositionForm {
         Some(self)
     }
 
-    /// What a division by a positive number leaves, if it has a form.
+    /// The remainder by a positive number, if it has a form.
     fn rest(mut self, modulus: i64) -> Option<PositionForm> {
         if self.modulus.is_some_and(|own| own % modulus != 0) {
             return None;

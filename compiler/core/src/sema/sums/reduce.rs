@@ -19,7 +19,7 @@ use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Argument, Expr, ExprKind, Position};
 use std::collections::HashMap;
 
-/// What stands in the place of an index.
+/// A replacement for an index.
 #[derive(Clone, Copy)]
 enum Place {
     /// A value of i64.
