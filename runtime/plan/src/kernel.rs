@@ -363,6 +363,36 @@ impl Graph {
         self.affine(id, &mut 256)
     }
 
+    /// Adds an affine form: rising terms first, then the constant, then the terms that are taken off.
+    pub fn add_affine(&mut self, form: &Affine) -> NodeId {
+        let terms = form.terms.iter().map(|(index, c)| (*c, Some(*index)));
+        let mut terms: Vec<(i64, Option<IndexId>)> = terms.collect();
+        if form.constant != 0 || terms.is_empty() {
+            terms.push((form.constant, None));
+        }
+        terms.sort_by_key(|(factor, _)| *factor < 0);
+        let mut sum: Option<NodeId> = None;
+        for (factor, index) in terms {
+            let falls = sum.is_some() && factor < 0 && factor != i64::MIN;
+            let factor = if falls { -factor } else { factor };
+            let index = index.map(|index| self.add(Node::Index(index), DType::I64));
+            let term = match index {
+                Some(index) if factor == 1 => index,
+                Some(index) => {
+                    let factor = self.add(Node::Constant(Scalar::Int(factor)), DType::I64);
+                    self.add(Node::Apply(Function::Mul, vec![factor, index]), DType::I64)
+                }
+                None => self.add(Node::Constant(Scalar::Int(factor)), DType::I64),
+            };
+            let function = if falls { Function::Sub } else { Function::Add };
+            sum = Some(match sum {
+                None => term,
+                Some(sum) => self.add(Node::Apply(function, vec![sum, term]), DType::I64),
+            });
+        }
+        sum.expect("there is a constant where there are no terms")
+    }
+
     /// The quotient that an `I64` node is, if it is one; an affine form is one by 1.
     pub fn as_quotient(&self, id: NodeId) -> Option<Quotient> {
         if let Node::Apply(Function::FloorDiv, sides) = self.node(id)

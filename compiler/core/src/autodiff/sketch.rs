@@ -258,37 +258,8 @@ impl Sketch {
         }
     }
 
-    /// An affine form: rising terms first, then the constant, then what is taken off.
     pub(super) fn affine(&mut self, form: &Affine) -> NodeId {
-        let mut terms: Vec<(i64, Option<IndexId>)> = form
-            .terms
-            .iter()
-            .map(|(index, factor)| (*factor, Some(*index)))
-            .collect();
-        if form.constant != 0 || terms.is_empty() {
-            terms.push((form.constant, None));
-        }
-        terms.sort_by_key(|(factor, _)| *factor < 0);
-        let mut sum: Option<NodeId> = None;
-        for (factor, index) in terms {
-            let falls = sum.is_some() && factor < 0 && factor != i64::MIN;
-            let factor = if falls { -factor } else { factor };
-            let term = match index {
-                Some(index) if factor == 1 => self.index(index.0 as usize),
-                Some(index) => {
-                    let factor = self.whole(factor);
-                    let index = self.index(index.0 as usize);
-                    self.apply(Function::Mul, &[factor, index])
-                }
-                None => self.whole(factor),
-            };
-            sum = Some(match sum {
-                None => term,
-                Some(sum) if falls => self.apply(Function::Sub, &[sum, term]),
-                Some(sum) => self.apply(Function::Add, &[sum, term]),
-            });
-        }
-        sum.unwrap_or_else(|| self.whole(0))
+        self.graph.add_affine(form)
     }
 
     /// Returns whether a node has a value at every point: it reads nothing without `else` and divides no integers.

@@ -42,7 +42,7 @@ pub(crate) fn may_fault(kernel: &Kernel) -> bool {
                 .iter()
                 .zip(shape)
                 .all(|(p, extent)| match interval(graph, *p, &extents) {
-                    Some((low, high)) => low >= 0 && high < i128::from(*extent),
+                    Some((low, high)) => low >= 0 && high.unsigned_abs() < *extent,
                     None => false,
                 })
         }
@@ -58,13 +58,12 @@ pub(crate) fn may_fault(kernel: &Kernel) -> bool {
 }
 
 /// The least and the greatest value of a position over all points: of an affine form, a quotient of one, or what a division leaves.
-fn interval(graph: &Expressions, position: NodeId, extents: &[u64]) -> Option<(i128, i128)> {
+fn interval(graph: &Expressions, position: NodeId, extents: &[u64]) -> Option<(i64, i64)> {
     if let Node::Apply(function @ (Function::FloorDiv | Function::Rem), sides) =
         graph.node(position)
         && let Node::Constant(Scalar::Int(by @ 1..)) = *graph.node(sides[1])
     {
         let (low, high) = interval(graph, sides[0], extents)?;
-        let by = i128::from(by);
         let (first, last) = (low.div_euclid(by), high.div_euclid(by));
         return Some(match function {
             Function::FloorDiv => (first, last),
@@ -72,15 +71,8 @@ fn interval(graph: &Expressions, position: NodeId, extents: &[u64]) -> Option<(i
             _ => (0, by - 1),
         });
     }
-    let affine = graph.as_affine(position)?;
-    let (mut low, mut high) = (i128::from(affine.constant), i128::from(affine.constant));
-    for (index, coefficient) in affine.terms {
-        let most = i128::from(extents[index.0 as usize]) - 1;
-        let reach = i128::from(coefficient) * most;
-        low += reach.min(0);
-        high += reach.max(0);
-    }
-    Some((low, high))
+    let extent = |index: IndexId| extents[index.0 as usize];
+    graph.as_affine(position)?.reach(extent, None)
 }
 
 /// The indices that a node depends on, ascending.

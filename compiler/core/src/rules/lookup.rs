@@ -10,7 +10,7 @@
 //! z = [n: 64] x[tok[n]] + 1.0   =>   x.rows = [n: 64 | d0: 900] max x[d0] if d0 == within(tok[n], 900);  z = [n: 64] x.rows[n] + 1.0
 //! ```
 
-use super::{Alternative, RuleInfo, RuleUse};
+use super::{Alternative, RuleInfo};
 use crate::einsum::{Definition, Program, Rewriting, Tensor, TensorId, canonical};
 use ein_plan::{
     DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar,
@@ -41,18 +41,11 @@ pub fn expand(
     disabled: &[String],
     is_wanted: &dyn Fn(TensorId) -> bool,
 ) -> Option<Alternative> {
-    if disabled.iter().any(|name| name == NAME) {
-        return None;
-    }
-    let mut looking = LookingUp {
-        rewriting: Rewriting::of(program),
-        known: vec![],
-        rules: vec![],
-    };
-    for at in 0..program.tensors.len() {
-        looking.tensor(program, at, is_wanted);
-    }
-    Alternative::rewritten(looking.rewriting, looking.rules)
+    let mut known = vec![];
+    Alternative::by_rule(program, (NAME, disabled), |rewriting, old| {
+        let known = &mut known;
+        LookingUp { rewriting, known }.tensor(program, old, is_wanted)
+    })
 }
 
 /// The tensors that statements read at positions that data say, where that could take place at the owners.
@@ -155,28 +148,33 @@ fn always_read(kernel: &Kernel) -> Vec<bool> {
     always
 }
 
-struct LookingUp {
-    rewriting: Rewriting,
+struct LookingUp<'r> {
+    rewriting: &'r mut Rewriting,
     /// Look-ups that are there already.
-    known: Vec<(Kernel, Vec<TensorId>, TensorId)>,
-    rules: Vec<RuleUse>,
+    known: &'r mut Vec<(Kernel, Vec<TensorId>, TensorId)>,
 }
 
-impl LookingUp {
-    fn tensor(&mut self, program: &Program, at: usize, is_wanted: &dyn Fn(TensorId) -> bool) {
-        let old = &program.tensors[at];
-        let mut tensor = self.rewriting.copy(old);
-        let mut reads = vec![];
-        if let Definition::Statement { kernel, operands } = &old.definition {
-            reads = candidates(program, kernel, operands);
-            reads.retain(|read| match kernel.graph.node(*read) {
-                Node::Read { operand, .. } => is_wanted(operands[*operand as usize]),
-                _ => false,
-            });
+impl LookingUp<'_> {
+    /// The tensor with its wanted reads at the owners, if it has any.
+    fn tensor(
+        &mut self,
+        program: &Program,
+        old: &Tensor,
+        is_wanted: &dyn Fn(TensorId) -> bool,
+    ) -> Option<Tensor> {
+        let Definition::Statement { kernel, operands } = &old.definition else {
+            return None;
+        };
+        let mut reads = candidates(program, kernel, operands);
+        reads.retain(|read| match kernel.graph.node(*read) {
+            Node::Read { operand, .. } => is_wanted(operands[*operand as usize]),
+            _ => false,
+        });
+        if reads.is_empty() {
+            return None;
         }
-        if let Definition::Statement { kernel, operands } = &mut tensor.definition
-            && !reads.is_empty()
-        {
+        let mut tensor = self.rewriting.copy(old);
+        if let Definition::Statement { kernel, operands } = &mut tensor.definition {
             (*kernel, *operands) = match whole(kernel, &reads, &tensor.shape, tensor.dtype) {
                 Some((operand, positions)) => {
                     let all: Vec<IndexId> = (0..kernel.output_rank).map(IndexId).collect();
@@ -188,16 +186,7 @@ impl LookingUp {
                 None => self.statement(kernel, operands, &reads, old),
             };
         }
-        let id = self.rewriting.place(TensorId(at as u32), tensor);
-        if !reads.is_empty() {
-            let result = self.rewriting.result();
-            self.rules.push(RuleUse {
-                rule: NAME,
-                tensor: old.name.clone(),
-                before: program.tensor_text(old),
-                after: result.tensor_text(result.tensor(id)),
-            });
-        }
+        Some(tensor)
     }
 
     /// Gives a statement look-ups of their own in place of these reads.

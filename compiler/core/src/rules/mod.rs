@@ -135,8 +135,33 @@ pub struct Alternative {
 }
 
 impl Alternative {
-    /// The program of a rewriting, if these rules changed anything.
-    fn rewritten(rewriting: Rewriting, rules: Vec<RuleUse>) -> Option<Alternative> {
+    /// The program in which a rule has written tensors in another way, if it is not among the disabled ones and applies anywhere.
+    /// `rewrite` is given a tensor of the old program and returns the new one.
+    fn by_rule(
+        program: &einsum::Program,
+        (rule, disabled): (&'static str, &[String]),
+        mut rewrite: impl FnMut(&mut Rewriting, &einsum::Tensor) -> Option<einsum::Tensor>,
+    ) -> Option<Alternative> {
+        if disabled.iter().any(|name| name == rule) {
+            return None;
+        }
+        let mut rewriting = Rewriting::of(program);
+        let mut rules = vec![];
+        for (at, old) in (0..).map(einsum::TensorId).zip(&program.tensors) {
+            let Some(tensor) = rewrite(&mut rewriting, old) else {
+                let same = rewriting.copy(old);
+                rewriting.place(at, same);
+                continue;
+            };
+            let id = rewriting.place(at, tensor);
+            let result = rewriting.result();
+            rules.push(RuleUse {
+                rule,
+                tensor: old.name.clone(),
+                before: program.tensor_text(old),
+                after: result.tensor_text(result.tensor(id)),
+            });
+        }
         if rules.is_empty() {
             return None;
         }

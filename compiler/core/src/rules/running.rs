@@ -11,7 +11,7 @@
 //!     y.before = [q: 30 | p: 30] sum y.totals[p] if p < q;  y = [i: 900] y.before[i / 30] + y.blocks[i / 30, i % 30]
 //! ```
 
-use super::{Alternative, RuleInfo, RuleUse, laws, may_fault, neutral};
+use super::{Alternative, RuleInfo, laws, may_fault, neutral};
 use crate::einsum::{Definition, Program, Rewriting, Tensor, TensorId, canonical};
 use ein_plan::schedule::Scan;
 use ein_plan::schedule::guard::besides;
@@ -46,34 +46,15 @@ pub fn expand(
     disabled: &[String],
     is_wanted: &dyn Fn(TensorId) -> bool,
 ) -> Option<Alternative> {
-    if disabled.iter().any(|name| name == NAME) {
-        return None;
-    }
-    let mut rewriting = Rewriting::of(program);
-    let mut rules = vec![];
-    for (at, old) in (0..).map(TensorId).zip(&program.tensors) {
-        let mut tensor = rewriting.copy(old);
-        let blocks = match &old.definition {
-            Definition::Statement { kernel, operands } => {
-                Blocks::of(kernel).filter(|_| operands.iter().any(|table| is_wanted(*table)))
-            }
-            _ => None,
+    Alternative::by_rule(program, (NAME, disabled), |rewriting, old| {
+        let Definition::Statement { kernel, operands } = &old.definition else {
+            return None;
         };
-        if let Some(blocks) = &blocks {
-            tensor = blocks.write(&mut rewriting, tensor);
-        }
-        let id = rewriting.place(at, tensor);
-        if blocks.is_some() {
-            let result = rewriting.result();
-            rules.push(RuleUse {
-                rule: NAME,
-                tensor: old.name.clone(),
-                before: program.tensor_text(old),
-                after: result.tensor_text(result.tensor(id)),
-            });
-        }
-    }
-    Alternative::rewritten(rewriting, rules)
+        let is_over = operands.iter().any(|table| is_wanted(*table));
+        let blocks = Blocks::of(kernel).filter(|_| is_over)?;
+        let tensor = rewriting.copy(old);
+        Some(blocks.write(rewriting, tensor))
+    })
 }
 
 /// The tensors that running reductions are over.

@@ -9,9 +9,9 @@
 //! z = [i: 900] x[rem(i + 1, 900)]   =>   z = [i: 900] where(i + 1 < 900, x[i + 1] else 0.0, x[i + 1 - 900] else 0.0)
 //! ```
 
-use super::{Alternative, RuleInfo, RuleUse};
-use crate::einsum::{Definition, Program, Rewriting, TensorId, canonical};
-use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId, Scalar};
+use super::{Alternative, RuleInfo};
+use crate::einsum::{Definition, Program, TensorId, canonical};
+use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Scalar};
 
 const NAME: &str = "wrapped-read";
 
@@ -39,37 +39,18 @@ pub fn expand(
     disabled: &[String],
     is_wanted: &dyn Fn(TensorId) -> bool,
 ) -> Option<Alternative> {
-    if disabled.iter().any(|name| name == NAME) {
-        return None;
-    }
-    let mut rewriting = Rewriting::of(program);
-    let mut rules = vec![];
-    for (at, old) in (0..).map(TensorId).zip(&program.tensors) {
+    Alternative::by_rule(program, (NAME, disabled), |rewriting, old| {
+        let Definition::Statement { operands: read, .. } = &old.definition else {
+            return None;
+        };
         let mut tensor = rewriting.copy(old);
-        let mut changed = false;
-        if let (
-            Definition::Statement { kernel, operands },
-            Definition::Statement { operands: read, .. },
-        ) = (&mut tensor.definition, &old.definition)
-        {
+        if let Definition::Statement { kernel, operands } = &mut tensor.definition {
             let is_wanted = |operand: u32| is_wanted(read[operand as usize]);
-            if let Some(unwrapped) = unwrapped(kernel, &is_wanted) {
-                (*kernel, *operands) = canonical::statement(unwrapped, operands);
-                changed = true;
-            }
+            let unwrapped = unwrapped(kernel, &is_wanted)?;
+            (*kernel, *operands) = canonical::statement(unwrapped, operands);
         }
-        let id = rewriting.place(at, tensor);
-        if changed {
-            let result = rewriting.result();
-            rules.push(RuleUse {
-                rule: NAME,
-                tensor: old.name.clone(),
-                before: program.tensor_text(old),
-                after: result.tensor_text(result.tensor(id)),
-            });
-        }
-    }
-    Alternative::rewritten(rewriting, rules)
+        Some(tensor)
+    })
 }
 
 /// The tensors that statements read around an end.
@@ -121,15 +102,8 @@ fn end(
 
 /// The least and the greatest value of an affine form.
 fn interval(kernel: &Kernel, graph: &Graph, form: NodeId) -> Option<(i64, i64)> {
-    let form = graph.as_affine(form)?;
-    let (mut low, mut high) = (form.constant, form.constant);
-    for (index, coefficient) in form.terms {
-        let last = i64::try_from(kernel.indices[index.0 as usize].extent).ok()? - 1;
-        let reach = coefficient.checked_mul(last)?;
-        low = low.checked_add(reach.min(0))?;
-        high = high.checked_add(reach.max(0))?;
-    }
-    Some((low, high))
+    let extent = |index: IndexId| kernel.indices[index.0 as usize].extent;
+    graph.as_affine(form)?.reach(extent, None)
 }
 
 /// Returns whether a read may be outside of its operand in another dimension than `dim`.

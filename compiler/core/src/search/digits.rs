@@ -63,14 +63,16 @@ fn taking(kernel: &Kernel) -> Option<Kernel> {
         digits.write(kernel, &mut taking.graph, &mut values, &mut held);
     }
     // The other conditions and the value, at these indices.
-    let written = |graph: &mut Graph, node: NodeId| substituted(graph, node, &values);
-    taking.root = written(&mut taking.graph, kernel.root);
+    let moved = taking.graph.append(&kernel.graph, |graph, _, node, dtype| {
+        let solved = values.iter().find(|(index, _)| node == Node::Index(*index));
+        solved.map_or_else(|| graph.add(node.clone(), dtype), |(_, value)| *value)
+    });
+    taking.root = moved[kernel.root.0 as usize];
     held.into_iter()
         .for_each(|condition| taking.restrict(condition));
     let inside = taking.guard.take();
     for condition in conditions {
-        let condition = written(&mut taking.graph, condition);
-        taking.restrict(condition);
+        taking.restrict(moved[condition.0 as usize]);
     }
     taking.guard = match (inside, taking.guard) {
         // Where the place has no values, what else has to hold may read outside.
@@ -175,7 +177,7 @@ impl Digits {
             .place
             .reach(extent, None)
             .unwrap_or((i64::MIN, i64::MAX));
-        let place = written(graph, &self.place);
+        let place = graph.add_affine(&self.place);
         let (mut rest, mut before) = (place, 0);
         if low < 0 {
             let inside = compared(graph, Function::Ge, rest, 0);
@@ -208,36 +210,6 @@ impl Digits {
     }
 }
 
-/// An affine form as nodes.
-fn written(graph: &mut Graph, form: &Affine) -> NodeId {
-    let whole =
-        |graph: &mut Graph, value| graph.add(Node::Constant(Scalar::Int(value)), DType::I64);
-    let mut sum = None;
-    for (index, coefficient) in &form.terms {
-        let mut term = graph.add(Node::Index(*index), DType::I64);
-        if *coefficient != 1 {
-            let factor = whole(graph, *coefficient);
-            term = graph.add(Node::Apply(Function::Mul, vec![factor, term]), DType::I64);
-        }
-        sum = Some(match sum {
-            None => term,
-            Some(sum) => graph.add(Node::Apply(Function::Add, vec![sum, term]), DType::I64),
-        });
-    }
-    match sum {
-        None => whole(graph, form.constant),
-        Some(sum) if form.constant == 0 => sum,
-        Some(sum) => {
-            let function = match form.constant < 0 {
-                true => Function::Sub,
-                false => Function::Add,
-            };
-            let constant = whole(graph, form.constant.saturating_abs());
-            graph.add(Node::Apply(function, vec![sum, constant]), DType::I64)
-        }
-    }
-}
-
 /// `floordiv(node, by)` or `rem(node, by)`.
 fn divided(graph: &mut Graph, function: Function, node: NodeId, by: i64) -> NodeId {
     if by == 1 && function == Function::FloorDiv {
@@ -250,23 +222,4 @@ fn divided(graph: &mut Graph, function: Function, node: NodeId, by: i64) -> Node
 fn compared(graph: &mut Graph, function: Function, node: NodeId, with: i64) -> NodeId {
     let with = graph.add(Node::Constant(Scalar::Int(with)), DType::I64);
     graph.add(Node::Apply(function, vec![node, with]), DType::Bool)
-}
-
-/// A node with other nodes in place of indices.
-fn substituted(graph: &mut Graph, node: NodeId, values: &[(IndexId, NodeId)]) -> NodeId {
-    let mut moved: Vec<NodeId> = vec![];
-    for at in 0..=node.0 {
-        let (own, dtype) = (graph.node(NodeId(at)).clone(), graph.dtype(NodeId(at)));
-        moved.push(match own {
-            Node::Index(index) => {
-                let value = values.iter().find(|(solved, _)| *solved == index);
-                value.map_or(NodeId(at), |(_, value)| *value)
-            }
-            node => {
-                let node = node.map(|argument| moved[argument.0 as usize]);
-                graph.add(node, dtype)
-            }
-        });
-    }
-    moved[node.0 as usize]
 }
