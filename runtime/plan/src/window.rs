@@ -149,6 +149,12 @@ mod tests {
         // Every second row, and the next one.
         let strided = "{i: 5/4} f32[2*i..2*i+1 of 10, 6] @ PART(i)";
         assert_eq!(lacks(rows, strided), [6, 0, 0, 0]);
+        // A matrix of four rows as a vector of pieces 0..=5, 6..=11, 12..=16 and 17..=21, and the neighbours of each piece.
+        let matrix = "{q: 4/4} f32[q, 6] @ PART(q)";
+        let vector = "{i: 24/4} f32[i/6..i/6 of 4, 6] @ PART(i)";
+        assert_eq!(lacks(matrix, vector), [0; 4]);
+        let around = "{i: 22/4} f32[(i-1)/6..(i+1)/6 of 4, 6] @ PART(i)";
+        assert_eq!(lacks(matrix, around), [6, 12, 6, 6]);
         // A diagonal of what is cut by rows is there.
         let square = "{i: 10/4} f32[i, 10] @ PART(i)";
         let diagonal = "{i: 10/4} f32[i..i of 10, i..i of 10] @ PART(i)";
