@@ -38,7 +38,15 @@ checked doc --no-deps --quiet
 EINC_TEST_MPI=1 PROPTEST_RNG_SEED=1 cargo test --release --workspace --exclude ein-mpi --locked
 # On the reference device too, whose elements the host cannot see: what walks a plan looks at none that it has not asked for.
 EIN_DEVICE=reference cargo test --release --workspace --exclude ein-mpi --locked --test e2e --test functions -- properties every_function
-# And on the emulated GPU, which runs generated CUDA C++.
-EIN_DEVICE=emulated cargo test --release --workspace --exclude ein-mpi --locked --test e2e --test functions -- properties every_function
+# And on the emulated GPU, which runs generated CUDA C++ and checks every access; and on the path to a real one, over a driver, a compiler and a
+# matrix library that run on the host.
+EIN_DEVICE=emulated cargo test --release --workspace --exclude ein-mpi --locked --test functions -- every_function
+host=target/host-cuda
+sh runtime/cuda/tests/host/build.sh "$host"
+on_host() {
+  EIN_DEVICE=gpu LD_LIBRARY_PATH="$PWD/$host${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" cargo test --release --workspace --exclude ein-mpi --locked "$@"
+}
+on_host --test gpu_products --test gpu_groups --test gpu_random
+on_host --test e2e -- properties
 if cargo deny --version >/dev/null 2>&1; then cargo deny --offline check bans licenses sources; fi
 echo "everything passed"

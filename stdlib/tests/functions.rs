@@ -14,7 +14,7 @@ use einc_driver::arguments::DeviceKind;
 use einc_driver::planned::Prepared;
 use einc_driver::purpose::Purpose;
 use einc_driver::settings::Settings;
-use einc_driver::{load, machine, session};
+use einc_driver::{devices, load, session};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -72,7 +72,7 @@ fn run(path: &Path, sites: u32) -> Result<(), String> {
     let program = load::load(path).map_err(|diagnostic| told(&[diagnostic]))?;
     let (planned, _) = session::plan(&program, &settings, sites, Purpose::Run, None)
         .map_err(|failure| told(&failure.diagnostics))?;
-    let device = machine::device(kind).map_err(|failure| told(&failure.diagnostics))?;
+    let device = devices::open(kind).map_err(|failure| told(&failure.diagnostics))?;
     let options = ein_exec::Options {
         seed: 0,
         threads: 2,

@@ -9,6 +9,7 @@ mod families;
 mod functions;
 mod functions_of_functions;
 mod fuzz;
+mod gpu;
 mod language;
 mod learning;
 mod lookups;

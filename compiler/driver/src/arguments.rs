@@ -232,6 +232,8 @@ pub enum DeviceKind {
     /// The processor, all of its cores
     #[default]
     Cpu,
+    /// An NVIDIA GPU, by its driver, run-time compiler and matrix library; ranks of one machine take its GPUs in turn
+    Gpu,
     /// Point by point, by the definitions of the language
     Reference,
     /// The kernels that a GPU would run, compiled and run by the system's C++ compiler; slow

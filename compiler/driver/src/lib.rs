@@ -15,6 +15,7 @@ pub mod arguments;
 pub mod bind;
 pub mod bundle;
 pub mod calibration;
+pub mod devices;
 mod disk;
 pub mod environment;
 pub mod exit;

@@ -6,14 +6,10 @@
 //! 16 cores that 4 ranks may use -> 4 threads a rank
 //! ```
 
-use crate::arguments::DeviceKind;
 use crate::failure::Failure;
-use ein_device::Device;
-use ein_plan::Plan;
-use einc_core::pipeline::report::PlanReport;
 use einc_diag::Diagnostic;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::{env, fs, sync::Arc, thread};
+use std::{env, fs, thread};
 
 /// The library that matrix products are left to: `openblas`, `blis`, `mkl` or the path of a file.
 pub const BLAS: &str = "EIN_BLAS";
@@ -33,30 +29,6 @@ pub fn blas() -> Result<(), Failure> {
             "unset {BLAS} to compute without one, or name openblas, blis, mkl or the path of a library"
         ))])
     })
-}
-
-/// The device of that kind.
-///
-/// # Errors
-/// `E0718` if this machine has none.
-pub fn device(kind: DeviceKind) -> Result<Arc<dyn Device>, Failure> {
-    match kind {
-        DeviceKind::Cpu => Ok(ein_device_cpu::device()),
-        DeviceKind::Reference => Ok(einc_reference::device()),
-        DeviceKind::Emulated => ein_cuda::emulated().map_err(|why| {
-            let message = format!("there is no emulated GPU here: {why}");
-            Failure::wrong(vec![
-                Diagnostic::error("E0718", message)
-                    .help("install a C++ compiler, or name one in CXX"),
-            ])
-        }),
-    }
-}
-
-/// The functions that a GPU runs of a plan, and what is left to the cores.
-pub fn kernels_of_gpu(report: &PlanReport) -> String {
-    let plan: Plan = (report.kernels.parse()).expect("the text of a plan reads back");
-    ein_cuda::listing(&plan)
 }
 
 /// Memory of this process, in bytes, as the kernel counts it.

@@ -1,5 +1,4 @@
-// What the prelude needs of a GPU's own compiler, which has the mathematical functions and the built-in names. Units are compiled with
-// `--fmad=false`, so that a number has the same bits on every device where the language says so.
+// Names that generated kernels and their prelude use, for a GPU's own compiler: arrays are pointers, and nothing checks where they are read.
 
 #define DEVICE __device__ __forceinline__
 

@@ -6,12 +6,12 @@
 //! prepare [i: 6, j: 4] f32 = a0[j, i]   ->   its text, to be compiled before the first launch
 //! ```
 
-use crate::gpu::{Gpu, GpuKernel};
+use crate::gpu::Gpu;
 use crate::groups;
 use crate::helpers::{self, Copied};
-use crate::kernel::scheduled;
 use crate::machine::Argument;
 use crate::memory::{Elements, change, elements};
+use crate::prepared::{GpuKernel, Work};
 use crate::sources;
 use ein_array::Array;
 use ein_device::{
@@ -98,27 +98,24 @@ impl Device for Gpu {
         loops: &LoopKernel,
         deterministic: bool,
     ) -> Box<dyn Prepared> {
-        Box::new(GpuKernel {
-            number: self.groups.number(),
-            kernel: kernel.clone(),
-            compiled: scheduled(kernel, loops).map(|text| self.units.announce(text)),
-            on_cores: Cpu.prepare(kernel, loops, deterministic),
-        })
+        Box::new(GpuKernel::new(self, kernel, loops, deterministic))
     }
 
     fn run(&self, launch: &Launch<'_>) -> Launched {
         let own: &GpuKernel = prepared_as(launch.kernel);
-        let Ok(compiled) = &own.compiled else {
-            return self.run_on_cores(own, launch);
+        let results = match &own.work {
+            Work::OnCores => return own.run_on_cores(self, launch),
+            Work::Text(compiled) => self.run_text(&own.kernel, compiled, launch),
+            Work::Product(product) => product.run(self, &own.kernel, launch),
         };
-        if let Some(results) = self.run_text(&own.kernel, compiled, launch) {
+        if let Some(results) = results {
             return Ok(results);
         }
-        match self.run_on_cores(own, launch) {
+        match own.run_on_cores(self, launch) {
             Err(fault) => Err(fault),
             Ok(_) => panic!(
-                "a generated kernel says that a point has no value, and all have one:\n{}",
-                compiled.text.function("k")
+                "a generated kernel says that a point has no value, and all have one: {}",
+                own.kernel
             ),
         }
     }
@@ -155,6 +152,10 @@ impl Device for Gpu {
         let compiled = self.units.announce(text);
         self.launch(&compiled, made.kind.elements(), &arguments);
         made.into()
+    }
+
+    fn synchronize(&self) {
+        self.machine.synchronize();
     }
 
     fn staging(&self, dtype: DType, shape: &[usize]) -> Array {

@@ -1,23 +1,24 @@
 //! A GPU over a machine: its memory, the functions that it has compiled, and how it launches them.
 //!
-//! A kernel without a text, and a text that finds a point without a value, are run on the cores, with copies of the operands: the latter only to
-//! name the point. Must not know how a machine works.
+//! Must not know how a machine works, nor which way a kernel takes.
 //!
 //! ```text
 //! run [i: 6, j: 4] f32 = a0[j, i]   ->   launch k0, 1 block   ->   f32[6, 4] in the GPU's memory
 //! ```
 
 use crate::helpers::{self, Copied};
-use crate::machine::{Argument, Machine};
+use crate::machine::{Argument, Machine, Matrices};
 use crate::memory::{Elements, change, elements};
-use crate::text::{Meaning, Parameter, Reason};
+use crate::text::{Meaning, Parameter};
 use crate::units::{Compiled, Units};
-use ein_device::{Buffer, BufferType, Device, Launch, Launched, Operand, Prepared, Span};
-use ein_device_cpu::Cpu;
+use ein_device::{Buffer, BufferType, Launch, Operand, Span};
 use ein_plan::{DType, Kernel};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+
+/// Bytes of a factor of a product that is packed at once, unless the device is told another number: enough to fill a GPU.
+const MOST_PACKED: u64 = 256 << 20;
 
 /// A device over a machine.
 #[derive(Debug)]
@@ -25,7 +26,10 @@ pub struct Gpu {
     pub(crate) machine: Arc<dyn Machine>,
     pub(crate) units: Units,
     pub(crate) groups: Groups,
+    /// Bytes of a factor of a product that is packed at once.
+    pub(crate) most_packed: u64,
     launches: AtomicU64,
+    products: AtomicU64,
     on_cores: AtomicU64,
 }
 
@@ -34,21 +38,11 @@ pub struct Gpu {
 pub struct Counts {
     /// Functions that were launched.
     pub launches: u64,
+    /// Calls of the library for products of matrices.
+    pub products: u64,
     /// Kernels that were run on the cores.
     pub on_cores: u64,
 }
-
-/// A kernel as a GPU runs it.
-#[derive(Debug)]
-pub(crate) struct GpuKernel {
-    /// No other kernel of the device has it.
-    pub number: u64,
-    pub kernel: Kernel,
-    pub compiled: Result<Arc<Compiled>, Reason>,
-    pub on_cores: Box<dyn Prepared>,
-}
-
-impl Prepared for GpuKernel {}
 
 impl Gpu {
     /// The device of a machine.
@@ -57,15 +51,25 @@ impl Gpu {
             units: Units::new(Arc::clone(&machine)),
             machine,
             groups: Groups::default(),
+            most_packed: MOST_PACKED,
             launches: AtomicU64::new(0),
+            products: AtomicU64::new(0),
             on_cores: AtomicU64::new(0),
         }
+    }
+
+    /// The device, where so many bytes of a product's factor are packed at once.
+    #[must_use]
+    pub fn packing(mut self, bytes: u64) -> Gpu {
+        self.most_packed = bytes;
+        self
     }
 
     /// Returns the counts since the device was made.
     pub fn counts(&self) -> Counts {
         Counts {
             launches: self.launches.load(Ordering::Relaxed),
+            products: self.products.load(Ordering::Relaxed),
             on_cores: self.on_cores.load(Ordering::Relaxed),
         }
     }
@@ -74,6 +78,12 @@ impl Gpu {
     pub(crate) fn launch(&self, compiled: &Compiled, points: usize, arguments: &[Argument]) {
         self.launches.fetch_add(1, Ordering::Relaxed);
         self.units.launch(compiled, points as u64, arguments);
+    }
+
+    /// Multiplies matrices.
+    pub(crate) fn multiply(&self, matrices: &Matrices) {
+        self.products.fetch_add(1, Ordering::Relaxed);
+        self.machine.multiply(matrices);
     }
 
     /// Memory of the GPU with any values.
@@ -134,25 +144,9 @@ impl Gpu {
         succeeds.then(|| results.into_iter().map(Buffer::from).collect())
     }
 
-    /// Runs a kernel on the cores, with copies of its operands and results.
-    pub(crate) fn run_on_cores(&self, own: &GpuKernel, launch: &Launch<'_>) -> Launched {
+    /// Counts a kernel that the cores run.
+    pub(crate) fn count_on_cores(&self) {
         self.on_cores.fetch_add(1, Ordering::Relaxed);
-        let copies: Vec<Vec<Buffer>> = (launch.operands.iter())
-            .map(|operand| operand.columns.iter().map(on_host).collect())
-            .collect();
-        let operands = launch.operands.iter().zip(&copies);
-        let launch = Launch {
-            kernel: &*own.on_cores,
-            ranges: launch.ranges.clone(),
-            operands: operands
-                .map(|(operand, columns)| Operand {
-                    columns,
-                    start: operand.start.clone(),
-                })
-                .collect(),
-        };
-        let made = Cpu.run(&launch)?.into_iter();
-        Ok(made.map(|buffer| self.adopt(buffer)).collect())
     }
 
     /// Copies a box from one array to another.
@@ -206,9 +200,4 @@ impl Groups {
     pub fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
-}
-
-/// A copy of a buffer in the host's memory.
-fn on_host(buffer: &Buffer) -> Buffer {
-    buffer.to_host().into()
 }

@@ -7,9 +7,10 @@
 //! m0 on the cores, m1 m2 m3 texts, m4 a sum of all rows   ->   run m0; one launch for m1, m2, m3; run m4
 //! ```
 
-use crate::gpu::{Gpu, GpuKernel, Grouped, argument};
+use crate::gpu::{Gpu, Grouped, argument};
 use crate::group::{Part, group, joins, stretches};
 use crate::memory::Elements;
+use crate::prepared::{GpuKernel, Work};
 use crate::text::Parameter;
 use ein_device::{
     Buffer, Device, GroupLaunched, Member, MemberOperand, Operand, kept, prepared_as,
@@ -46,7 +47,7 @@ pub(crate) fn run(
 fn runs(members: &[Member<'_>], rows: usize) -> Vec<Range<usize>> {
     stretches(members.iter().map(|member| {
         let own: &GpuKernel = prepared_as(member.kernel);
-        own.compiled.is_ok() && joins(&own.kernel, rows)
+        matches!(own.work, Work::Text(_)) && joins(&own.kernel, rows)
     }))
 }
 

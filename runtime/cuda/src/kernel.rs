@@ -9,18 +9,7 @@
 
 use crate::text::{Meaning, Reason, Text};
 use crate::writer::Writer;
-use ein_plan::{Kernel, LoopKernel, LoopKind};
-
-/// The text of a kernel of a plan, unless something else than generated loops computes it.
-///
-/// # Errors
-/// Why it has none.
-pub fn scheduled(kernel: &Kernel, loops: &LoopKernel) -> Result<Text, Reason> {
-    match loops.kind {
-        LoopKind::Matmul(_) => Err(Reason::Product),
-        _ => text(kernel),
-    }
-}
+use ein_plan::Kernel;
 
 /// The text of a kernel.
 ///

@@ -1,15 +1,16 @@
-//! Kernels of plans as CUDA C++, and a device that runs them on an emulated GPU.
+//! Kernels of plans as CUDA C++, and a device that runs them on a GPU.
 //!
-//! [`text()`] writes the kernel of a local step as a function of CUDA C++. A [`Machine`] compiles such texts and launches them on memory of its own.
-//! There is one so far, [`Emulated`]: the system's C++ compiler against a header that defines the threads of a block, their barriers and
-//! shuffles, and memory of which every access is checked. So what a GPU would be given is run and compared on machines that have none; no real
-//! GPU is driven yet. What has no text (library operations, matrix products, permutations) is computed on the cores, with copies.
-//! [`listing()`] shows both for the steps of a plan. The rest must not know plans, keys or sites.
+//! [`text()`] writes the kernel of a local step as a function of CUDA C++. A [`Machine`] compiles such texts and launches them on memory of its own,
+//! and multiplies matrices by a library. There are two: an NVIDIA GPU, by its driver and what belongs to it, and [`Emulated`]: the system's
+//! C++ compiler against a header that defines the threads of a block, their barriers and shuffles, and memory of which every access is checked.
+//! So what a GPU is given is run and compared on machines that have none. What has no text (library operations, permutations) is computed on
+//! the cores, with copies. [`listing()`] shows both for the steps of a plan. The rest must not know plans, keys or sites.
 //!
 //! ```text
 //! [i: 6, j: 4] f32 = a0[j, i]   ->   extern "C" __global__ void k0(ein::whole i0_start, …)   ->   results in the emulated GPU's memory
 //! ```
 
+mod cache;
 mod device;
 mod emulated;
 mod expression;
@@ -22,16 +23,20 @@ mod kernel;
 mod listing;
 mod machine;
 mod memory;
+mod nvidia;
+mod prepared;
+mod product;
 mod sources;
 mod text;
 mod units;
 mod writer;
 
+pub use ein_nvidia::{Properties, list as nvidia_gpus, missing as nvidia_missing};
 pub use emulated::Emulated;
 pub use gpu::{Counts, Gpu};
-pub use kernel::{scheduled, text};
+pub use kernel::text;
 pub use listing::listing;
-pub use machine::{Address, Argument, Machine, Module};
+pub use machine::{Address, Argument, Element, Machine, Matrices, Matrix, Module};
 pub use text::{Meaning, Meeting, Parameter, Reason, Text, prelude};
 
 use ein_device::Device;
@@ -46,4 +51,14 @@ pub fn emulated() -> Result<Arc<dyn Device>, String> {
     let device = DEVICE.get_or_init(|| Ok(Arc::new(Gpu::new(Arc::new(Emulated::new()?)))));
     let device = device.clone()?;
     Ok(device)
+}
+
+/// A GPU of this machine, by its number; and what it lacks, if that makes it slow.
+///
+/// # Errors
+/// Why it cannot be used.
+pub fn nvidia(number: usize) -> Result<(Gpu, Option<String>), String> {
+    let driven = nvidia::Driven::open(number)?;
+    let lacks = driven.lacks();
+    Ok((Gpu::new(Arc::new(driven)), lacks))
 }

@@ -3,15 +3,17 @@
 //! The only file here that knows plans. Must not know how a text is compiled.
 //!
 //! ```text
-//! // r2 score: on the cores: a matrix product
+//! // r2 score: (f32[8, 64], f32[512, 64]) [t: 8, s: 512 | d: 64] f32 = sum a0[t, d] * a1[s, d]
+//! // r2 by the matrix library: rows t, columns s, inner d; a0 and a1 as they lie
 //! // r4 top: (f32[8, 512]) [t: 8 | s: 512] f32 = max a0[t, s]
 //! extern "C" __global__ void r4(ein::whole i0_start, …) { … }
 //! ```
 
 use crate::group::{Part, group, joins, stretches};
-use crate::kernel::{scheduled, text};
+use crate::kernel::text;
+use crate::product::Product;
 use crate::text::{Reason, Text};
-use ein_plan::{JoinInput, Kernel, Operation, Plan, RelationId, Source, Step, Sweep};
+use ein_plan::{JoinInput, Kernel, LoopKind, Operation, Plan, RelationId, Source, Step, Sweep};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
@@ -40,17 +42,28 @@ pub fn listing(plan: &Plan) -> String {
         let Some((kernel, _)) = join(plan, step) else {
             continue;
         };
-        let text = match (together.get(&step.result), own(plan, step)) {
+        let work = match (together.get(&step.result), own(plan, step)) {
             (Some((last, _)), _) if *last != step.result => {
                 line(&format!("{kernel}; in the function of r{}", last.0));
                 continue;
             }
-            (Some((_, text)), _) => Ok(text.clone()),
-            (None, text) => text,
+            (Some((_, text)), _) => Own::Text(text.clone()),
+            (None, work) => work,
         };
-        match text {
-            Err(why) => line(&format!("on the cores: {why}")),
-            Ok(text) => {
+        match work {
+            Own::OnCores(why) => line(&format!("on the cores: {why}")),
+            Own::Product(product) => {
+                line(&kernel.to_string());
+                let _ = writeln!(
+                    all,
+                    "// r{number} by the matrix library: {}",
+                    product.says(kernel)
+                );
+                for (name, text) in product.texts() {
+                    all += &text.function(&format!("r{number}_{name}"));
+                }
+            }
+            Own::Text(text) => {
                 let same = known.entry(text.function("k")).or_insert(number);
                 if *same == number {
                     line(&kernel.to_string());
@@ -75,13 +88,23 @@ fn join<'a>(plan: &'a Plan, step: &'a Step) -> Option<(&'a Kernel, &'a [JoinInpu
     }
 }
 
-/// The text of a step alone.
-fn own(plan: &Plan, step: &Step) -> Result<Text, Reason> {
-    let (kernel, _) = join(plan, step).ok_or(Reason::Library)?;
-    match plan.loops_of(step.result) {
-        Some(loops) => scheduled(kernel, loops),
-        None => text(kernel),
+/// The way in which a step alone is computed.
+enum Own {
+    Text(Text),
+    Product(Box<Product>),
+    OnCores(Reason),
+}
+
+fn own(plan: &Plan, step: &Step) -> Own {
+    let Some((kernel, _)) = join(plan, step) else {
+        return Own::OnCores(Reason::Library);
+    };
+    if let Some(LoopKind::Matmul(form)) = plan.loops_of(step.result).map(|loops| &loops.kind)
+        && let Ok(product) = Product::new(kernel, form)
+    {
+        return Own::Product(Box::new(product));
     }
+    text(kernel).map_or_else(Own::OnCores, Own::Text)
 }
 
 /// Of the members of a sweep that are computed by one function: the last of them, and the function.
@@ -94,7 +117,7 @@ fn groups(plan: &Plan, sweep: &Sweep) -> Vec<(RelationId, (RelationId, Text))> {
         steps.iter().filter_map(|step| join(plan, step)).collect();
     let passing = plan.passing();
     let fits = |(step, (kernel, _)): (&&Step, &(&Kernel, _))| {
-        own(plan, step).is_ok() && joins(kernel, rows)
+        matches!(own(plan, step), Own::Text(_)) && joins(kernel, rows)
     };
     let mut all = vec![];
     for run in stretches(steps.iter().zip(&kernels).map(fits)) {

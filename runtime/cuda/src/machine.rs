@@ -1,10 +1,14 @@
-//! The duties of a GPU towards the device: it keeps memory, compiles texts and launches functions.
+//! The duties of a GPU towards the device: it keeps memory, compiles texts, launches functions and multiplies matrices.
+//!
+//! Where a GPU stops, because of a mistake in a text or a fault of its own, the call panics with [`ein_device::DeviceFault`].
 //!
 //! Must not know kernels of plans.
 //!
 //! ```text
 //! load [k0, k1] -> a module; launch k1, 3 blocks of 256 threads, (i0_start 0, i0_length 600, a0 at 0x7f…, 2400 bytes, …)
 //! ```
+
+pub use ein_nvidia::{Element, Matrices, Matrix};
 
 use crate::text::Text;
 use ein_device::MemorySpace;
@@ -32,7 +36,7 @@ pub trait Machine: fmt::Debug + Send + Sync {
     /// Room for so many bytes, with any values.
     ///
     /// # Panics
-    /// With [`ein_array::NoMemory`] if the memory is refused.
+    /// With [`ein_array::NoMemory`] or [`ein_device::DeviceFault`] if the memory is refused.
     fn allocate(&self, bytes: usize) -> Address;
 
     /// Gives back what was allocated; nothing uses it any more.
@@ -50,6 +54,15 @@ pub trait Machine: fmt::Debug + Send + Sync {
     /// Copies bytes within the machine; the two places do not overlap.
     fn copy(&self, to: Address, from: Address, bytes: usize);
 
+    /// Returns when all launches before are done.
+    fn synchronize(&self);
+
+    /// Says whether it has a library for products of matrices; without one they are computed by texts, like other kernels.
+    fn multiplies(&self) -> bool;
+
+    /// Multiplies matrices by that library.
+    fn multiply(&self, matrices: &Matrices);
+
     /// Compiles texts as one unit.
     ///
     /// # Errors
@@ -62,7 +75,7 @@ pub trait Module: fmt::Debug + Send + Sync {
     /// Launches a function, by its number in the unit; `arguments` are one for each parameter, of its kind.
     ///
     /// # Errors
-    /// The fault: no mistake of the program, but one of a text or of the device.
+    /// The mistake of the text that the machine has found.
     fn launch(
         &self,
         function: usize,

@@ -1,5 +1,6 @@
 // What generated kernels are made of: stored types, integers that wrap, the scalar functions as the language defines them, and the carriers
-// of reductions. Stands behind `cuda.cuh` (a GPU's compiler) or `emulated.hpp` (a C++ compiler), which define `In`, `Out` and the built-in names.
+// of reductions. Stands behind `cuda.cuh` (a GPU's compiler) or `threads.hpp` and `checked.hpp` (a C++ compiler), which define `DEVICE`, `In`,
+// `Out` and the built-in names.
 
 namespace ein {
 

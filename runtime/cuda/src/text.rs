@@ -24,8 +24,6 @@ const WIDTH: usize = 140;
 pub enum Reason {
     /// It is a library operation.
     Library,
-    /// It is a matrix product, which a library is better at.
-    Product,
     /// It has an index of which nothing can be counted in 64 bits, or too many indices.
     TooLarge,
 }
@@ -34,7 +32,6 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Reason::Library => "a library operation",
-            Reason::Product => "a matrix product",
             Reason::TooLarge => "it has too many indices or points",
         })
     }

@@ -5,8 +5,9 @@
 //! ```
 #![allow(clippy::unwrap_used)]
 
+mod machines;
+
 use ein_array::{Array, Data};
-use ein_cuda::{Emulated, Gpu};
 use ein_device::{Buffer, Device, Launch, Operand, Prepared};
 use ein_device_cpu::Cpu;
 use ein_plan::{
@@ -14,11 +15,7 @@ use ein_plan::{
     Scalar,
 };
 use half::{bf16, f16};
-use std::sync::Arc;
-
-fn gpu() -> Gpu {
-    Gpu::new(Arc::new(Emulated::new().unwrap()))
-}
+use machines::gpu;
 
 fn array(dtype: DType, shape: &[usize], value: impl Fn(usize) -> f64) -> Array {
     let count: usize = shape.iter().product();

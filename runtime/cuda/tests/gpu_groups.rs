@@ -5,14 +5,15 @@
 //! ```
 #![allow(clippy::unwrap_used)]
 
+mod machines;
+
 use ein_array::{Array, Data};
-use ein_cuda::{Counts, Emulated, Gpu};
+use ein_cuda::Counts;
 use ein_device::{Buffer, Device, Member, MemberOperand, Operand, Prepared};
 use ein_device_cpu::Cpu;
 use ein_plan::{Fault, Kernel, KernelError, LoopKernel};
 use half::f16;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// The operands of a member: arrays that are given, by number, or members that make them.
 #[derive(Clone, Copy)]
@@ -69,7 +70,7 @@ fn compare(
     (rows, kept): (usize, &[usize]),
     near: f64,
 ) -> Counts {
-    let gpu = Gpu::new(Arc::new(Emulated::new().unwrap()));
+    let gpu = machines::gpu();
     let found = run(&gpu, texts, arrays, (rows, kept)).unwrap();
     let wanted = run(&Cpu, texts, arrays, (rows, kept)).unwrap();
     for (number, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
@@ -219,7 +220,7 @@ fn the_first_member_that_faults_is_named() {
     let numbers =
         |values: &[i64]| Array::new(vec![values.len()], Data::I64(values.to_vec())).unwrap();
     let arrays = [numbers(&[0, 1, 2, 3, 6, 7]), numbers(&[5; 12])];
-    let gpu = Gpu::new(Arc::new(Emulated::new().unwrap()));
+    let gpu = machines::gpu();
     let found = [&Cpu as &dyn Device, &gpu].map(|device| {
         let made = run(device, &members, &arrays, (1, &[2]));
         made.map(|_| ()).unwrap_err()

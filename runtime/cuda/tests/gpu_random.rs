@@ -5,6 +5,8 @@
 //! ```
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod machines;
+
 #[path = "../../kernels/tests/cases/mod.rs"]
 #[allow(dead_code)]
 mod cases;
@@ -13,20 +15,16 @@ mod reference;
 
 use cases::{Case, case};
 use ein_array::Array;
-use ein_cuda::{Emulated, Gpu};
+use ein_cuda::Gpu;
 use ein_device::{Buffer, Device, Launch, Launched, Operand, Prepared};
 use ein_plan::{Kernel, LoopKernel, LoopKind, Reduction, Scalar, piece};
+use machines::gpu;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use reference::{Owned, Value, close, interpret};
-use std::sync::Arc;
 
 const CASES: usize = 144;
-
-fn gpu() -> Gpu {
-    Gpu::new(Arc::new(Emulated::new().unwrap()))
-}
 
 /// Seeds that differ from run to run, unless the environment says which.
 fn seeds() -> Vec<u64> {

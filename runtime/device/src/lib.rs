@@ -124,6 +124,22 @@ pub trait MappedFile: fmt::Debug + Send + Sync {
     fn bytes(&self) -> io::Result<&[u8]>;
 }
 
+/// The panic of a device that cannot go on. It prints nothing; what walks plans catches it and reports the step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceFault {
+    /// Its memory is full.
+    NoMemory {
+        /// Bytes that were asked for.
+        bytes: usize,
+        /// Bytes that are free.
+        free: u64,
+        /// All bytes of its memory.
+        all: u64,
+    },
+    /// It has stopped, with these words.
+    Stopped(String),
+}
+
 /// The result of a launch: one buffer for each output column of its kernel.
 pub type Launched = Result<Vec<Buffer>, KernelError>;
 
@@ -200,7 +216,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// Room for an array, with any values, for a writer of all of them.
     ///
     /// # Panics
-    /// With [`ein_array::NoMemory`] if the memory is refused.
+    /// With [`ein_array::NoMemory`] or [`DeviceFault::NoMemory`] if the memory is refused.
     fn allocate(&self, wanted: &BufferType) -> Buffer;
 
     /// An array of zeros.

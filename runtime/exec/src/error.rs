@@ -6,8 +6,10 @@
 //! step 4, tensor out, site 2: position 5 is outside `table`, whose dimension 1 has 5 positions; at n = 4
 //! ```
 
+use bytesize::ByteSize;
 use ein_comm::CommError;
 use ein_data::DataError;
+use ein_device::DeviceFault;
 use ein_plan::{Origin, Plan, Step};
 use std::fmt;
 
@@ -24,26 +26,29 @@ pub enum ErrorKind {
     Setup,
     /// A site died or cannot be reached.
     Lost,
+    /// A device stopped, or its memory is full.
+    Device,
     /// A mistake in a plan or in the run-time.
     Internal,
 }
 
 impl ErrorKind {
-    const ALL: [ErrorKind; 6] = [
+    const ALL: [ErrorKind; 7] = [
         ErrorKind::Data,
         ErrorKind::Output,
         ErrorKind::Program,
         ErrorKind::Setup,
         ErrorKind::Lost,
+        ErrorKind::Device,
         ErrorKind::Internal,
     ];
 }
 
 /// The codes that a run can end with, each with a page.
-const CODES: [&str; 24] = [
+const CODES: [&str; 25] = [
     "E0701", "E0702", "E0703", "E0704", "E0705", "E0706", "E0707", "E0708", "E0709", "E0710",
     "E0717", "E0720", "E0721", "E0722", "E0723", "E0724", "E0725", "E0726", "E0727", "E0728",
-    "E0730", "E0731", "E0801", "E0999",
+    "E0730", "E0731", "E0735", "E0801", "E0999",
 ];
 
 /// Why a run stopped.
@@ -96,6 +101,30 @@ impl RunError {
         RunError {
             help: Some(help.into()),
             ..RunError::new("E0717", ErrorKind::Program, message)
+        }
+    }
+
+    /// A device cannot go on.
+    pub(crate) fn device(fault: &DeviceFault) -> RunError {
+        match fault {
+            DeviceFault::NoMemory { bytes, free, all } => {
+                let message = format!(
+                    "the GPU has not enough memory: {} are asked for, and {} of {} are free",
+                    ByteSize(*bytes as u64).display().si(),
+                    ByteSize(*free).display().si(),
+                    ByteSize(*all).display().si()
+                );
+                let help = "say how much a site may hold, `--memory 20GiB`, for a plan that holds less; run on more GPUs; or leave it to the cores, `--device cpu`";
+                RunError {
+                    help: Some(help.into()),
+                    ..RunError::new("E0717", ErrorKind::Device, message)
+                }
+            }
+            DeviceFault::Stopped(why) => RunError::new(
+                "E0735",
+                ErrorKind::Device,
+                format!("the GPU stopped: {why}"),
+            ),
         }
     }
 

@@ -49,7 +49,7 @@ pub use profile::{Note, Profile, SiteProfile, Slice, Total};
 pub use session::{Event, Session, Watch};
 
 use ein_comm::{Communicator, Moved, in_process};
-use ein_device::{Device, Workers};
+use ein_device::{Device, DeviceFault, Workers};
 use ein_plan::{FileRef, Plan};
 use rayon::ThreadPool;
 use std::collections::BTreeMap;
@@ -301,9 +301,11 @@ fn caught(
             .map(|text| (*text).to_owned())
             .or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_else(|| "of an unknown reason".to_owned());
-        let error = match panic.downcast_ref::<ein_array::NoMemory>() {
-            Some(refused) => RunError::no_memory(refused.bytes),
-            None => RunError::internal(format!("panicked: {reason}")),
+        let refused = panic.downcast_ref::<ein_array::NoMemory>();
+        let error = match (refused, panic.downcast_ref::<DeviceFault>()) {
+            (Some(refused), _) => RunError::no_memory(refused.bytes),
+            (None, Some(fault)) => RunError::device(fault),
+            (None, None) => RunError::internal(format!("panicked: {reason}")),
         };
         let mut error = error.at(comm.site());
         if let Some(plan) = plan

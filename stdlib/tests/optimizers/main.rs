@@ -11,7 +11,7 @@ use einc_driver::planned::Prepared;
 use einc_driver::purpose::Purpose;
 use einc_driver::session;
 use einc_driver::settings::Settings;
-use einc_driver::{load, machine};
+use einc_driver::{devices, load};
 use reference::{Memory, Rule, norm};
 use std::path::Path;
 
@@ -234,7 +234,7 @@ fn run(session: &Session, settings: &Settings, base: &Path, sites: u32) {
         base: base.to_owned(),
         inputs: settings.inputs.clone(),
         saves: settings.saves.clone(),
-        ..ein_exec::Options::on(machine::device(DeviceKind::of_environment().unwrap()).unwrap())
+        ..ein_exec::Options::on(devices::open(DeviceKind::of_environment().unwrap()).unwrap())
     };
     ein_exec::train_in_process(session, sites, &options, &|_| Ok(())).unwrap();
 }

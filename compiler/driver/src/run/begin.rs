@@ -7,7 +7,7 @@
 //! ```
 
 use crate::{
-    exit, failure::Failure, interrupt::Interrupt, machine, planned::Prepared, program::Program,
+    devices, exit, failure::Failure, interrupt::Interrupt, planned::Prepared, program::Program,
     settings::Settings, target, weights,
 };
 use ein_device::Device;
@@ -39,7 +39,7 @@ pub(super) fn beginning(
     settings: &Settings,
 ) -> Result<Beginning, Failure> {
     targets(settings).map_err(|error| Failure::usage(vec![error]))?;
-    let device = machine::device(settings.device)?;
+    let device = devices::open(settings.device)?;
     let files = weights::files(&settings.weights);
     let weights = files.map_err(|error| Failure::wrong(vec![error]))?;
     let mut keeping = Keeping::default();

@@ -24,7 +24,7 @@ use einc_driver::planned::Prepared;
 use einc_driver::purpose::Purpose;
 use einc_driver::session;
 use einc_driver::settings::Settings;
-use einc_driver::{exit, load, machine};
+use einc_driver::{devices, exit, load};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -104,7 +104,7 @@ pub(crate) fn attempt_in(
     let mut options = ein_exec::Options {
         threads: sites as usize,
         base: program.base.clone(),
-        ..ein_exec::Options::on(machine::device(DeviceKind::of_environment().unwrap()).unwrap())
+        ..ein_exec::Options::on(devices::open(DeviceKind::of_environment().unwrap()).unwrap())
     };
     change(&mut session, &mut options);
     let report: Report = train_in_process(&session, sites, &options, &watch)?;

@@ -12,10 +12,10 @@
 
 use clap::Args;
 use einc_codegen::shim;
-use einc_driver::{arguments::Format, exit, machine, shims};
+use einc_driver::{arguments::Format, devices, exit, machine, shims};
 use std::{
     env, fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, Stdio},
     thread,
 };
@@ -205,35 +205,27 @@ fn blas() -> String {
     }
 }
 
+/// Names the GPUs that `--device gpu` can use, and the libraries that it would miss.
 fn gpu() -> String {
-    match library("libcuda.so.1") {
-        Some(path) => line(
+    let gpus = match devices::gpus() {
+        Err(why) => return line("GPU", &format!("{why}; programs run on the cores")),
+        Ok(gpus) => gpus,
+    };
+    if gpus.is_empty() {
+        return line(
             "GPU",
-            &format!(
-                "CUDA driver at {}; programs run on the cores",
-                path.display()
-            ),
-        ),
-        None => line("GPU", "no CUDA driver; programs run on the cores"),
+            "the CUDA driver finds none; programs run on the cores",
+        );
     }
-}
-
-/// A shared library in the usual folders.
-fn library(name: &str) -> Option<PathBuf> {
-    let listed = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let usual = [
-        "/usr/lib/x86_64-linux-gnu",
-        "/usr/lib/aarch64-linux-gnu",
-        "/usr/lib64",
-        "/usr/lib",
-        "/usr/local/cuda/lib64",
-        "/usr/local/nvidia/lib64",
-        "/usr/lib/wsl/lib",
-    ];
-    env::split_paths(&listed)
-        .chain(usual.iter().map(PathBuf::from))
-        .map(|folder| folder.join(name))
-        .find(|path| Path::exists(path))
+    let mut all: String = gpus
+        .iter()
+        .map(|gpu| line("GPU", &gpu.to_string()))
+        .collect();
+    for missing in devices::gpu_libraries_missing() {
+        all += &line("", &missing);
+        all += &hint("install the CUDA toolkit, or add the library's folder to LD_LIBRARY_PATH");
+    }
+    all
 }
 
 /// The first line that `command --version` prints.

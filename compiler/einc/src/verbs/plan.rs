@@ -12,7 +12,7 @@ use einc_core::pipeline::{self, report::PlanReport};
 use einc_diag::Diagnostic;
 use einc_driver::{
     arguments::{BindArguments, Format, PlanArguments, Weights, weights},
-    exit, machine,
+    devices, exit,
     purpose::Purpose,
     session::{self, ReportOptions},
     settings::Settings,
@@ -87,7 +87,7 @@ enum Form {
 enum KernelsFor {
     /// The processor: the plan, with the loops of each kernel
     Cpu,
-    /// A GPU: the functions of CUDA C++ that `--device emulated` runs, and what is left to the cores
+    /// A GPU: the functions of CUDA C++ that `--device gpu` runs, and what is left to the cores
     Cuda,
 }
 
@@ -131,7 +131,7 @@ pub fn perform(arguments: Arguments) -> i32 {
     let text = match (&old, arguments.format) {
         (Some(old), _) => pipeline::diff::diff(old, &report),
         (None, Form::Text) if arguments.kernels == Some(KernelsFor::Cpu) => report.kernels.clone(),
-        (None, Form::Text) if arguments.kernels.is_some() => machine::kernels_of_gpu(&report),
+        (None, Form::Text) if arguments.kernels.is_some() => devices::kernels_of_gpu(&report),
         (None, Form::Text) => pipeline::explain(&report),
         (None, Form::Dot) => pipeline::dot::dot(&report),
         (None, Form::Html) => pipeline::html::html(&report),

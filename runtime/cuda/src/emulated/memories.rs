@@ -48,6 +48,13 @@ impl Memories {
         Arc::clone(words)
     }
 
+    /// All bytes of a memory, whole words, for `change`.
+    pub fn whole<R>(&self, address: Address, change: impl FnOnce(&mut [u8]) -> R) -> R {
+        let words = self.words(address);
+        let mut words = locked(&words);
+        change(bytemuck::cast_slice_mut(&mut words))
+    }
+
     /// The first bytes of a memory, for `change`.
     pub fn with<R>(
         &self,
@@ -55,9 +62,7 @@ impl Memories {
         bytes: usize,
         change: impl FnOnce(&mut [u8]) -> R,
     ) -> R {
-        let words = self.words(address);
-        let mut words = locked(&words);
-        change(&mut bytemuck::cast_slice_mut(&mut words)[..bytes])
+        self.whole(address, |all| change(&mut all[..bytes]))
     }
 
     /// Copies so many bytes from one memory to another.

@@ -7,9 +7,10 @@
 //! c++ -O1 -shared unit.cpp   ->   launch_k0(blocks, threads, arguments)   ->   an element outside the memory is touched: 12 of 12
 //! ```
 
+mod matrices;
 mod memories;
 
-use crate::machine::{Address, Argument, Machine, Module};
+use crate::machine::{Address, Argument, Machine, Matrices, Module};
 use crate::text::{Meeting, Text, prelude};
 use ein_device::MemorySpace;
 use ein_unit::{Unit, Word};
@@ -119,6 +120,16 @@ impl Machine for Emulated {
         self.memories.copy(to, from, bytes);
     }
 
+    fn synchronize(&self) {}
+
+    fn multiplies(&self) -> bool {
+        true
+    }
+
+    fn multiply(&self, matrices: &Matrices) {
+        matrices::multiply(&self.memories, matrices);
+    }
+
     fn load(&self, texts: &[&Text]) -> Result<Arc<dyn Module>, String> {
         let folder = tempfile::Builder::new().prefix("ein-kernels-").tempdir();
         let folder = folder.map_err(|error| format!("no folder for kernels: {error}"))?;
@@ -170,7 +181,8 @@ impl Module for Loaded {
 
 /// The unit of some texts: the header, the prelude, the functions, and what calls each with arguments that are words.
 fn unit(texts: &[&Text]) -> String {
-    let mut unit = [include_str!("emulated.hpp"), prelude()].join("\n");
+    let header = [include_str!("threads.hpp"), include_str!("checked.hpp")];
+    let mut unit = [header[0], header[1], prelude()].join("\n");
     for (number, text) in texts.iter().enumerate() {
         let name = format!("k{number}");
         unit.push('\n');

@@ -1,10 +1,9 @@
-// A GPU for a C++ compiler: blocks one after the other, the threads of a block as fibers that run in turns between barriers, and memory of
-// which every access is checked. It includes as little as it can, since every unit of kernels is compiled with it.
+// A GPU for a C++ compiler: blocks one after the other, and the threads of a block as fibers that run in turns between barriers. It includes
+// as little as it can, since every unit of kernels is compiled with it.
 
 #include <stdlib.h>
 #include <ucontext.h>
 
-#define DEVICE inline
 #define __global__
 #define EXPORTED __attribute__((visibility("default")))
 #define __device__
@@ -79,22 +78,6 @@ static __attribute__((noinline, cold)) void say_wrong(const char* what, unsigned
     Wrong& wrong = launch_of_thread->wrong;
     if (!wrong.what) wrong = Wrong{what, at, length};
 }
-
-template <class T> struct Plain { typedef T Type; };
-template <class T> struct Plain<const T> { typedef T Type; };
-
-// Memory of so many elements. What lies outside is not touched, and told.
-template <class T> struct Memory {
-    T* elements;
-    unsigned long long length;
-    T& operator[](unsigned long long at) const {
-        static thread_local typename Plain<T>::Type outside;
-        if (__builtin_expect(at < length, 1)) return elements[at];
-        say_wrong("an element outside the memory is touched", at, length);
-        outside = typename Plain<T>::Type();
-        return outside;
-    }
-};
 
 static inline void wait(Waits at) {
     Launch& launch = *launch_of_thread;
@@ -196,8 +179,3 @@ static const struct { emulated::BlockSize x; } blockDim = {};
 static const struct { emulated::GridSize x; } gridDim = {};
 static inline void __syncthreads() { emulated::wait(emulated::at_block); }
 template <class T> static inline T __shfl_down_sync(unsigned, T x, unsigned by) { return emulated::shuffled_down(x, by); }
-
-namespace ein {
-template <class T> using In = emulated::Memory<const T>;
-template <class T> using Out = emulated::Memory<T>;
-}  // namespace ein

@@ -1,0 +1,81 @@
+//! Devices: the one that a run computes on, by its kind, and the GPUs of this machine.
+//!
+//! Must not know what they compute.
+//!
+//! ```text
+//! gpu, local rank 5 of a machine with 4 GPUs   ->   GPU 1
+//! ```
+
+use crate::arguments::DeviceKind;
+use crate::exit;
+use crate::failure::Failure;
+use ein_device::Device;
+use ein_plan::Plan;
+use einc_core::pipeline::report::PlanReport;
+use einc_diag::Diagnostic;
+use std::{env, sync::Arc};
+
+/// Opens the device of a kind.
+///
+/// # Errors
+/// `E0718` if this machine has none.
+pub fn open(kind: DeviceKind) -> Result<Arc<dyn Device>, Failure> {
+    match kind {
+        DeviceKind::Cpu => Ok(ein_device_cpu::device()),
+        DeviceKind::Reference => Ok(einc_reference::device()),
+        DeviceKind::Gpu => gpu().map_err(|why| {
+            let message = format!("there is no GPU to compute on: {why}");
+            Failure::wrong(vec![Diagnostic::error("E0718", message).help(
+                "`einc doctor` shows what it finds; without `--device` the processor computes",
+            )])
+        }),
+        DeviceKind::Emulated => ein_cuda::emulated().map_err(|why| {
+            let message = format!("there is no emulated GPU here: {why}");
+            Failure::wrong(vec![
+                Diagnostic::error("E0718", message)
+                    .help("install a C++ compiler, or name one in CXX"),
+            ])
+        }),
+    }
+}
+
+/// The GPUs that this process may use.
+///
+/// # Errors
+/// There is no driver, or it says why it does not work.
+pub fn gpus() -> Result<Vec<ein_cuda::Properties>, String> {
+    ein_cuda::nvidia_gpus()
+}
+
+/// What a GPU needs besides its driver and is missing, in words.
+pub fn gpu_libraries_missing() -> Vec<String> {
+    ein_cuda::nvidia_missing()
+}
+
+/// The variables in which launchers say which of its machine's ranks a process is.
+const LOCAL_RANK: [&str; 4] = [
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+    "SLURM_LOCALID",
+    "MV2_COMM_WORLD_LOCAL_RANK",
+];
+
+/// This process's GPU: ranks of one machine take them in turn.
+fn gpu() -> Result<Arc<dyn Device>, String> {
+    let local = LOCAL_RANK.iter().find_map(|name| env::var(name).ok());
+    let local: usize = local.and_then(|text| text.parse().ok()).unwrap_or(0);
+    let count = gpus()?.len();
+    let (gpu, lacks) = ein_cuda::nvidia(local % count.max(1))?;
+    if let Some(lacks) = lacks {
+        exit::complain(&format!(
+            "{lacks}: generated kernels multiply matrices, which takes longer\n"
+        ));
+    }
+    Ok(Arc::new(gpu))
+}
+
+/// The functions that a GPU runs of a plan, and what is left to the cores.
+pub fn kernels_of_gpu(report: &PlanReport) -> String {
+    let plan: Plan = (report.kernels.parse()).expect("the text of a plan reads back");
+    ein_cuda::listing(&plan)
+}

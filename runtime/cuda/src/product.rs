@@ -1,0 +1,319 @@
+//! Sums of products as products of matrices, which a machine's library computes.
+//!
+//! A factor that is an operand read by bare indices is given to the library as it lies, where its strides allow that; any other is computed
+//! first, as an array of matrices, by a text of its own. A result that does not lie as the library writes it, or has another type, is copied
+//! behind it. Must not know how a machine multiplies.
+//!
+//! ```text
+//! [t, s | d] f32 = sum a0[t, d] * a1[s, d] / 8   ->   rows t, columns s, inner d; 0.125 * a0 . a1^T, both as they lie
+//! ```
+
+mod factor;
+mod layout;
+
+use crate::gpu::Gpu;
+use crate::helpers::strides;
+use crate::machine::{Matrices, Matrix};
+use crate::memory::Elements;
+use crate::text::{Reason, Text};
+use ein_device::{Buffer, BufferType, Device, Launch, Operand, Span};
+use ein_plan::schedule::matmul::{self, Matmul};
+use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Scalar};
+use factor::{Factor, Part, lies, stored};
+use layout::{count, element, matrix_of};
+
+/// A kernel that is a product of matrices.
+#[derive(Debug)]
+pub(crate) struct Product {
+    batch: Vec<IndexId>,
+    rows: Vec<IndexId>,
+    columns: Vec<IndexId>,
+    inner: Vec<IndexId>,
+    left: Factor,
+    right: Factor,
+    /// Type of the factors' elements.
+    element: DType,
+    /// Type of the library's result.
+    made: DType,
+    /// What is multiplied to all elements.
+    scale: f64,
+    /// The copy from the library's result to the kernel's.
+    copied: Part,
+}
+
+impl Product {
+    /// Takes a kernel of this form apart.
+    ///
+    /// # Errors
+    /// Why a part of it has no text.
+    pub fn new(kernel: &Kernel, form: &Matmul) -> Result<Product, Reason> {
+        let factors =
+            matmul::factors(kernel, false).expect("a kernel of this form has two factors");
+        let (left, right) = match form.turned {
+            true => (factors.right.0, factors.left.0),
+            false => (factors.left.0, factors.right.0),
+        };
+        let mut graph = factors.graph;
+        let mut scale = if factors.negative { -1.0 } else { 1.0 };
+        let mut scaled = left;
+        for (number, divides) in factors.numbers {
+            let (value, function) = match divides {
+                false => (1.0, Function::Mul),
+                true => (-1.0, Function::Div),
+            };
+            match constant(&graph, number).map(|x| x.powf(value)) {
+                Some(x) if (scale * x).is_normal() => scale *= x,
+                _ => {
+                    let node = Node::Apply(function, vec![scaled, number]);
+                    scaled = graph.add(node, graph.dtype(left));
+                }
+            }
+        }
+        let kernel = Kernel {
+            graph,
+            ..kernel.clone()
+        };
+        let compute = kernel.graph.dtype(kernel.root);
+        let element = match (stored(&kernel, scaled), stored(&kernel, right)) {
+            (Some(one), Some(other)) if one == other => one,
+            _ => compute,
+        };
+        let output = kernel.output[0];
+        let made = match output == element || output == compute {
+            true => output,
+            false => compute,
+        };
+        let depends = kernel.graph.dependencies();
+        let factor = |root: NodeId, lists: [&[IndexId]; 3]| -> Result<Factor, Reason> {
+            let mut indices = lists.concat();
+            let all = (0..kernel.indices.len() as u32).map(IndexId);
+            let own = all.filter(|index| depends[root.0 as usize] >> index.0 & 1 == 1);
+            let others: Vec<IndexId> = own.filter(|index| !indices.contains(index)).collect();
+            indices.extend(others);
+            Ok(Factor {
+                lies: lies(&kernel, root, element),
+                packed: Part::new(&kernel, root, &indices, element)?,
+                indices,
+            })
+        };
+        let [batch, rows, columns, inner] =
+            [&form.batch, &form.rows, &form.columns, &form.inner].map(Clone::clone);
+        Ok(Product {
+            left: factor(scaled, [&batch, &rows, &inner])?,
+            right: factor(right, [&batch, &inner, &columns])?,
+            copied: Part::copy(&kernel, &[&batch[..], &rows, &columns].concat(), made)?,
+            batch,
+            rows,
+            columns,
+            inner,
+            element,
+            made,
+            scale,
+        })
+    }
+
+    /// Says which index is what, and how the factors and the result lie.
+    pub fn says(&self, kernel: &Kernel) -> String {
+        let lists = [
+            ("batch", &self.batch),
+            ("rows", &self.rows),
+            ("columns", &self.columns),
+            ("inner", &self.inner),
+        ];
+        let names = |list: &[IndexId]| {
+            let names = list
+                .iter()
+                .map(|i| kernel.indices[i.0 as usize].name.as_str());
+            names.collect::<Vec<&str>>().join(" ")
+        };
+        let lists = lists.iter().filter(|(_, list)| !list.is_empty());
+        let mut all: Vec<String> = lists
+            .map(|(role, list)| format!("{role} {}", names(list)))
+            .collect();
+        for (name, factor) in self.factors() {
+            all.push(match &factor.lies {
+                Some((operand, ..)) => format!("a{operand} as it lies"),
+                None => format!("the {name} factor packed"),
+            });
+        }
+        if self.scale != 1.0 {
+            all.push(format!("times {}", self.scale));
+        }
+        if self.made != kernel.output[0] {
+            all.push(format!("made as {}", self.made));
+        }
+        all.join(", ")
+    }
+
+    /// The texts that it needs in any case, by what they make.
+    pub fn texts(&self) -> impl Iterator<Item = (&'static str, &Text)> {
+        let packed = self
+            .factors()
+            .into_iter()
+            .filter(|(_, factor)| factor.lies.is_none());
+        packed.map(|(name, factor)| (name, &factor.packed.text))
+    }
+
+    fn factors(&self) -> [(&'static str, &Factor); 2] {
+        [("left", &self.left), ("right", &self.right)]
+    }
+
+    /// Multiplies at these ranges; `None` if some factor has no value somewhere. A factor that would take too much room is packed, and
+    /// multiplied, piece by piece.
+    pub fn run(&self, gpu: &Gpu, kernel: &Kernel, launch: &Launch<'_>) -> Option<Vec<Buffer>> {
+        let lengths: Vec<u64> = launch.ranges.iter().map(|(_, length)| *length).collect();
+        let shape = lengths[..kernel.output_rank as usize].iter();
+        let shape: Vec<usize> = shape.map(|length| *length as usize).collect();
+        let run = Run {
+            gpu,
+            launch,
+            lengths,
+        };
+        let Some((index, most)) = self.piece(&run) else {
+            return self.multiplied(&run, kernel, shape);
+        };
+        let mut result = gpu
+            .room(BufferType::dense(kernel.output[0], shape.clone()))
+            .into();
+        let (first, length) = launch.ranges[index];
+        for from in (0..length).step_by(most as usize) {
+            let mut part = launch.clone();
+            part.ranges[index] = (first + from, most.min(length - from));
+            let made = self.run(gpu, kernel, &part)?;
+            let (mut start, zeros) = (vec![0; shape.len()], vec![0; shape.len()]);
+            start[index] = from as usize;
+            let extent = made[0].shape().to_vec();
+            gpu.copy_box(&mut result, &start, &made[0], &zeros, &extent);
+        }
+        Some(vec![result])
+    }
+
+    /// The output index that is cut, and its values in a piece, where a factor is packed that takes too much room at once.
+    fn piece(&self, run: &Run<'_>) -> Option<(usize, u64)> {
+        let sides = [(&self.left, &self.rows), (&self.right, &self.columns)];
+        sides.into_iter().find_map(|(factor, own)| {
+            let bytes =
+                count(&factor.indices, &run.lengths).saturating_mul(self.element.size() as u64);
+            let pieces = bytes.div_ceil(run.gpu.most_packed);
+            if pieces < 2 || self.as_it_lies(factor, run).is_some() {
+                return None;
+            }
+            let outputs = self.batch.iter().chain(own).map(|index| index.0 as usize);
+            let longest = outputs.max_by_key(|index| run.lengths[*index])?;
+            let length = run.lengths[longest];
+            (length > 1).then(|| (longest, length.div_ceil(pieces).max(1)))
+        })
+    }
+
+    /// The lists of indices of a factor's matrices.
+    fn lists(&self, factor: &Factor) -> [&Vec<IndexId>; 3] {
+        match std::ptr::eq(factor, &self.left) {
+            true => [&self.batch, &self.rows, &self.inner],
+            false => [&self.batch, &self.inner, &self.columns],
+        }
+    }
+
+    fn as_it_lies(&self, factor: &Factor, run: &Run<'_>) -> Option<Matrix> {
+        factor.as_it_lies(run.launch, &run.lengths, self.lists(factor))
+    }
+
+    /// A factor as matrices, and the memory that it is packed in, if it is.
+    fn matrix(&self, factor: &Factor, run: &Run<'_>) -> Option<(Matrix, Option<Elements>)> {
+        if let Some(matrix) = self.as_it_lies(factor, run) {
+            return Some((matrix, None));
+        }
+        let ranges = factor
+            .indices
+            .iter()
+            .map(|i| run.launch.ranges[i.0 as usize]);
+        let ranges: Vec<Span> = ranges.collect();
+        let packed = factor.packed.made(run.gpu, &ranges, &run.launch.operands)?;
+        let matrix = run.packed(&packed, self.lists(factor), self.element);
+        Some((matrix, Some(packed)))
+    }
+
+    /// The product at the launch's ranges, in one call of the library.
+    fn multiplied(&self, run: &Run<'_>, kernel: &Kernel, shape: Vec<usize>) -> Option<Vec<Buffer>> {
+        let (gpu, lengths) = (run.gpu, &run.lengths);
+        let result = gpu.room(BufferType::dense(kernel.output[0], shape));
+        if result.kind.elements() == 0 {
+            return Some(vec![result.into()]);
+        }
+        // What is packed is in memory till the product is launched.
+        let (left, _left) = self.matrix(&self.left, run)?;
+        let (right, _right) = self.matrix(&self.right, run)?;
+        let multiply = |result: Matrix| {
+            gpu.multiply(&Matrices {
+                batches: count(&self.batch, lengths),
+                rows: count(&self.rows, lengths),
+                columns: count(&self.columns, lengths),
+                inner: count(&self.inner, lengths),
+                left,
+                right,
+                result,
+                scale: self.scale,
+            });
+        };
+        let lists = [&self.batch, &self.rows, &self.columns];
+        let own = strides(&result.kind.shape);
+        let stride = |index: IndexId| own[index.0 as usize] as u64;
+        if self.made == kernel.output[0]
+            && let Some(matrix) = matrix_of(lists, lengths, stride, (&result, 0, self.made))
+        {
+            multiply(matrix);
+            return Some(vec![result.into()]);
+        }
+        let order = lists
+            .iter()
+            .copied()
+            .flatten()
+            .map(|index| index.0 as usize);
+        let order: Vec<usize> = order.collect();
+        let shape = order.iter().map(|index| lengths[*index] as usize);
+        let made = gpu.room(BufferType::dense(self.made, shape.collect()));
+        multiply(run.packed(&made, lists, self.made));
+        let columns = [made.into()];
+        let made = Operand {
+            columns: &columns,
+            start: order
+                .iter()
+                .map(|index| run.launch.ranges[*index].0)
+                .collect(),
+        };
+        let outputs = &run.launch.ranges[..kernel.output_rank as usize];
+        let copied = self.copied.made(gpu, outputs, &[made])?;
+        Some(vec![copied.into()])
+    }
+}
+
+/// One run of a product.
+struct Run<'a> {
+    gpu: &'a Gpu,
+    launch: &'a Launch<'a>,
+    /// Of each index.
+    lengths: Vec<u64>,
+}
+
+impl Run<'_> {
+    /// An array of matrices over these indices, row-major.
+    fn packed(&self, array: &Elements, lists: [&Vec<IndexId>; 3], dtype: DType) -> Matrix {
+        let [_, rows, columns] = lists.map(|list| count(list, &self.lengths));
+        Matrix {
+            at: array.address.0,
+            first: 0,
+            element: element(dtype),
+            between_rows: columns,
+            between_columns: 1,
+            between_batches: rows * columns,
+        }
+    }
+}
+
+/// The value of a node that is a number.
+fn constant(graph: &Graph, id: NodeId) -> Option<f64> {
+    match graph.node(id) {
+        Node::Constant(Scalar::Float(x)) => Some(*x),
+        Node::Constant(Scalar::Int(x)) => Some(*x as f64),
+        _ => None,
+    }
+}

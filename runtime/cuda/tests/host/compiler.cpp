@@ -1,0 +1,103 @@
+// A run-time compiler of CUDA C++ for the host, for tests of what calls NVIDIA's: `libnvrtc.so`. The system's C++ compiler makes a shared
+// library of a text, of which `driver.cpp` calls the functions. HEADER is the path of `threads.hpp`.
+
+#include <fstream>
+#include <sstream>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+enum Result { SUCCESS = 0, INVALID_INPUT = 3, COMPILATION = 6 };
+
+struct Program { std::string text, log, image; };
+
+std::string contents(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::stringstream all;
+    all << file.rdbuf();
+    return all.str();
+}
+
+// The names of the text's functions, each with whether its threads meet.
+std::vector<std::pair<std::string, bool>> functions(const std::string& text) {
+    const std::string mark = "extern \"C\" __global__ void ";
+    std::vector<std::pair<std::string, bool>> all;
+    for (size_t at = text.find(mark); at != std::string::npos;) {
+        const size_t begin = at + mark.size(), next = text.find(mark, begin);
+        const std::string own = text.substr(begin, next == std::string::npos ? next : next - begin);
+        bool meets = false;
+        for (const char* sign : {"__syncthreads", "over_warp", "over_block", "ein::down"}) meets |= own.find(sign) != std::string::npos;
+        all.push_back({own.substr(0, own.find('(')), meets});
+        at = next;
+    }
+    return all;
+}
+
+const char* launcher = R"(
+#include <utility>
+namespace host {
+template <class... A, size_t... I> void call(void (*kernel)(A...), void** words, std::index_sequence<I...>) { kernel(*(A*)words[I]...); }
+template <class... A> void call(void (*kernel)(A...), void** words) { call(kernel, words, std::make_index_sequence<sizeof...(A)>()); }
+}
+)";
+
+std::string unit(const std::string& text) {
+    std::string all = "#define __forceinline__ inline\n#include \"" HEADER "\"\n" + text + launcher;
+    for (const auto& [name, meets] : functions(text)) {
+        all += "static void body_" + name + "(void* words) { host::call(" + name + ", (void**)words); }\n";
+        all += "extern \"C\" EXPORTED bool launch_" + name + "(unsigned blocks, unsigned threads, void** words) {\n";
+        all += "    emulated::Wrong wrong;\n    return emulated::launch(blocks, threads, ";
+        all += std::string(meets ? "true" : "false") + ", body_" + name + ", words, &wrong);\n}\n";
+    }
+    return all;
+}
+
+}  // namespace
+
+#define CALL extern "C" __attribute__((visibility("default"))) Result
+
+CALL nvrtcCreateProgram(Program** program, const char* text, const char*, int, const char* const*, const char* const*) {
+    *program = new Program{text, "", ""};
+    return SUCCESS;
+}
+CALL nvrtcDestroyProgram(Program** program) { delete *program; return SUCCESS; }
+// The minor version stands for `threads.hpp`, which is in every image.
+CALL nvrtcVersion(int* major, int* minor) {
+    *major = 0;
+    *minor = (int)(std::hash<std::string>()(contents(HEADER)) & 0x7fffffff);
+    return SUCCESS;
+}
+CALL nvrtcGetNumSupportedArchs(int* count) { *count = 2; return SUCCESS; }
+CALL nvrtcGetSupportedArchs(int* all) { all[0] = 80; all[1] = 90; return SUCCESS; }
+CALL nvrtcCompileProgram(Program* program, int count, const char* const* options) {
+    bool of_architecture = false;
+    for (int option = 0; option < count; ++option) of_architecture |= !strcmp(options[option], "--gpu-architecture=sm_90");
+    if (!of_architecture) return INVALID_INPUT;
+    char folder[] = "/tmp/host-cuda-XXXXXX";
+    if (!mkdtemp(folder)) return INVALID_INPUT;
+    const std::string at = folder, source = at + "/unit.cpp", target = at + "/unit.so", log = at + "/log";
+    std::ofstream(source) << unit(program->text);
+    const char* named = getenv("CXX");
+    const std::string compiler = named && *named ? named : "c++";
+    const std::string command = compiler + " -std=c++17 -O1 -fPIC -shared -w -fwrapv -ffp-contract=off -fno-math-errno -fvisibility=hidden " +
+                                source + " -o " + target + " -lm 2> " + log;
+    const bool compiled = system(command.c_str()) == 0;
+    program->log = contents(log);
+    if (compiled) {
+        const std::string code = contents(target);
+        const uint64_t length = code.size();
+        program->image = "HOST" + std::string((const char*)&length, 8) + code;
+    }
+    for (const std::string& file : {source, target, log}) unlink(file.c_str());
+    rmdir(folder);
+    return compiled ? SUCCESS : COMPILATION;
+}
+CALL nvrtcGetCUBINSize(Program* program, size_t* size) { *size = program->image.size(); return SUCCESS; }
+CALL nvrtcGetCUBIN(Program* program, char* image) { memcpy(image, program->image.data(), program->image.size()); return SUCCESS; }
+CALL nvrtcGetProgramLogSize(Program* program, size_t* size) { *size = program->log.size() + 1; return SUCCESS; }
+CALL nvrtcGetProgramLog(Program* program, char* log) { memcpy(log, program->log.c_str(), program->log.size() + 1); return SUCCESS; }

@@ -1,0 +1,199 @@
+//! `--device gpu` over a driver, a compiler and a matrix library that run on the host (`runtime/cuda/tests/host`): the path to a real GPU.
+
+use einc_tests::{Finished, einc_command, launchers, mpirun, root, run};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// A softmax of products, a batch of products whose results are turned, a scatter, a look-up, a loop and random numbers.
+const PROGRAM: &str = "\
+dim N = 37, D = 24, H = 3
+input X: f32[N, D] = uniform(-1, 1)
+input W: f32[D, H, 8] = uniform(-1, 1)
+input t: i32[N] = uniform(0, 20)
+Q[n, h, e] = X[n, d] * W[d, h, e]
+S[h, n, m] = Q[n, h, e] * Q[m, h, e] / 8.0
+A[h, n, m] = exp(S[h, n, m]) / (sum[k] exp(S[h, n, k]))
+Z[n, h, e] = A[h, n, m] * Q[m, h, e]
+B[t[n]]: f32[20] += Z[n, 1, 2]
+y[n] = B[t[n]] + Z[n, 0, 0]
+repeat k < 5 {
+  state s = 0.0
+  next s = s + (max[n] y[n]) / (k + 1)
+}
+z = sum[n, h, e] Z[n, h, e]
+output y
+output z
+output s
+";
+
+/// The folder of the libraries, built when first asked for.
+fn libraries() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("host-cuda");
+        let script = root().join("runtime/cuda/tests/host/build.sh");
+        run(Command::new("sh").arg(script).arg(&folder)).success();
+        folder
+    })
+}
+
+/// A folder with these libraries alone.
+fn some(names: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in names {
+        std::fs::copy(libraries().join(name), folder.path().join(name)).unwrap();
+    }
+    folder
+}
+
+fn program(folder: &Path) -> PathBuf {
+    let file = folder.join("model.ein");
+    std::fs::write(&file, PROGRAM).unwrap();
+    file
+}
+
+/// Runs the program with these libraries.
+fn on_gpu(libraries: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Finished {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = einc_command(&["run", "--device", "gpu"]);
+    command.args(arguments).arg(program(folder.path()));
+    command.env("LD_LIBRARY_PATH", libraries);
+    run(command.envs(variables.iter().copied()))
+}
+
+fn numbers(text: &str) -> Vec<f64> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c)));
+    words.filter_map(|word| word.parse().ok()).collect()
+}
+
+fn assert_near(found: &str, wanted: &str) {
+    let (found_numbers, wanted_numbers) = (numbers(found), numbers(wanted));
+    assert_eq!(
+        found_numbers.len(),
+        wanted_numbers.len(),
+        "{found}\n{wanted}"
+    );
+    assert!(wanted_numbers.len() > 30, "{wanted}");
+    for (a, b) in found_numbers.iter().zip(&wanted_numbers) {
+        assert!(
+            (a - b).abs() <= 1e-4 * b.abs().max(1.0),
+            "{found}\nnot\n{wanted}"
+        );
+    }
+}
+
+/// What the processor gives.
+fn wanted() -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = einc_command(&["run"]);
+    run(command.arg(program(folder.path()))).success().stdout
+}
+
+#[test]
+fn a_gpu_gives_what_the_processor_gives() {
+    let wanted = wanted();
+    for sites in ["1", "2", "3", "4", "5"] {
+        let found = on_gpu(libraries(), &["--sites", sites], &[]).success();
+        assert_eq!(found.stderr, "");
+        assert_near(&found.stdout, &wanted);
+    }
+    let found = on_gpu(libraries(), &["--deterministic", "--sites", "3"], &[]).success();
+    assert_near(&found.stdout, &wanted);
+}
+
+#[test]
+fn training_on_a_gpu_learns_as_on_the_processor() {
+    let result = |device: &str| {
+        let mut command = einc_command(&["run", "examples/logistic.ein", "--progress", "none"]);
+        command
+            .args(["--device", device])
+            .env("LD_LIBRARY_PATH", libraries());
+        numbers(&run(&mut command).success().stdout)
+    };
+    let (found, wanted) = (result("gpu"), result("cpu"));
+    assert_eq!(found.len(), wanted.len());
+    for (a, b) in found.iter().zip(&wanted) {
+        assert!(
+            (a - b).abs() <= 1e-3 * b.abs().max(1.0),
+            "{found:?}, {wanted:?}"
+        );
+    }
+}
+
+#[test]
+fn a_built_program_and_its_ranks_use_gpus() {
+    let folder = tempfile::tempdir().unwrap();
+    let (model, built) = (program(folder.path()), folder.path().join("model"));
+    run(einc_command(&["build"]).arg(&model).arg("-o").arg(&built)).success();
+    let wanted = wanted();
+    let mut alone = Command::new(&built);
+    alone
+        .args(["--device", "gpu"])
+        .env("LD_LIBRARY_PATH", libraries());
+    assert_near(&run(&mut alone).success().stdout, &wanted);
+    for launcher in launchers() {
+        // The second rank takes the second GPU, where there is one.
+        for gpus in ["1", "2"] {
+            let mut ranks = mpirun(launcher, 2, &built);
+            ranks.env("EIN_DEVICE", "gpu").env("HOST_CUDA_GPUS", gpus);
+            let inherited = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+            let own = std::iter::once(libraries().to_owned());
+            let all = std::env::join_paths(own.chain(std::env::split_paths(&inherited)));
+            let found = run(ranks.env("LD_LIBRARY_PATH", all.unwrap())).success();
+            assert_near(&found.stdout, &wanted);
+        }
+    }
+}
+
+#[test]
+fn without_a_matrix_library_generated_kernels_multiply() {
+    let libraries = some(&["libcuda.so", "libnvrtc.so"]);
+    let found = on_gpu(libraries.path(), &[], &[]).success();
+    assert!(found.stderr.contains("libcublas"), "{found}");
+    assert_near(&found.stdout, &wanted());
+}
+
+#[test]
+fn a_gpu_that_cannot_be_used_is_told_before_the_run() {
+    let no_compiler = some(&["libcuda.so"]);
+    let found = on_gpu(no_compiler.path(), &[], &[]).fails_with(1);
+    found.says(&["E0718", "libnvrtc", "LD_LIBRARY_PATH"]);
+    let found = on_gpu(libraries(), &[], &[("HOST_CUDA_GPUS", "0")]).fails_with(1);
+    found.says(&["E0718", "finds no GPU", "einc doctor"]);
+    let doctor = |libraries: &Path| {
+        let mut command = einc_command(&["doctor"]);
+        run(command.env("LD_LIBRARY_PATH", libraries))
+            .success()
+            .stdout
+    };
+    let all = doctor(libraries());
+    assert!(
+        all.contains("GPU         Host GPU 0, sm_90, 4.0 GiB"),
+        "{all}"
+    );
+    let some = doctor(no_compiler.path());
+    assert!(
+        some.contains("libnvrtc") && some.contains("libcublas"),
+        "{some}"
+    );
+}
+
+#[test]
+fn a_gpu_that_stops_says_where() {
+    let found = on_gpu(libraries(), &[], &[("HOST_CUDA_FAILS", "cuLaunchKernel")]).fails_with(1);
+    found.says(&[
+        "E0735",
+        "Host GPU 0",
+        "cuLaunchKernel",
+        "CUDA_ERROR_LAUNCH_FAILED",
+        "model.ein",
+    ]);
+    let found = on_gpu(libraries(), &[], &[("HOST_CUDA_MEMORY", "20000")]).fails_with(1);
+    found.says(&[
+        "E0717",
+        "the GPU has not enough memory",
+        "model.ein",
+        "--memory",
+    ]);
+}
