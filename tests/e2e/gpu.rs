@@ -38,6 +38,12 @@ fn libraries() -> &'static Path {
     })
 }
 
+/// The command with a cache of compiled kernels that is the tests' own.
+fn cached(command: &mut Command) -> &mut Command {
+    let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("host-cuda-cache");
+    command.env("XDG_CACHE_HOME", cache)
+}
+
 /// A folder with these libraries alone.
 fn some(names: &[&str]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -59,7 +65,7 @@ fn on_gpu(libraries: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> F
     let mut command = einc_command(&["run", "--device", "gpu"]);
     command.args(arguments).arg(program(folder.path()));
     command.env("LD_LIBRARY_PATH", libraries);
-    run(command.envs(variables.iter().copied()))
+    run(cached(&mut command).envs(variables.iter().copied()))
 }
 
 fn numbers(text: &str) -> Vec<f64> {
@@ -109,7 +115,7 @@ fn training_on_a_gpu_learns_as_on_the_processor() {
         command
             .args(["--device", device])
             .env("LD_LIBRARY_PATH", libraries());
-        numbers(&run(&mut command).success().stdout)
+        numbers(&run(cached(&mut command)).success().stdout)
     };
     let (found, wanted) = (result("gpu"), result("cpu"));
     assert_eq!(found.len(), wanted.len());
@@ -131,7 +137,7 @@ fn a_built_program_and_its_ranks_use_gpus() {
     alone
         .args(["--device", "gpu"])
         .env("LD_LIBRARY_PATH", libraries());
-    assert_near(&run(&mut alone).success().stdout, &wanted);
+    assert_near(&run(cached(&mut alone)).success().stdout, &wanted);
     for launcher in launchers() {
         // The second rank takes the second GPU, where there is one.
         for gpus in ["1", "2"] {
@@ -140,10 +146,36 @@ fn a_built_program_and_its_ranks_use_gpus() {
             let inherited = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
             let own = std::iter::once(libraries().to_owned());
             let all = std::env::join_paths(own.chain(std::env::split_paths(&inherited)));
-            let found = run(ranks.env("LD_LIBRARY_PATH", all.unwrap())).success();
+            let ranks = ranks.env("LD_LIBRARY_PATH", all.unwrap());
+            let found = run(cached(ranks)).success();
             assert_near(&found.stdout, &wanted);
         }
     }
+}
+
+#[test]
+fn compiled_kernels_are_kept_and_damaged_ones_replaced() {
+    let cache = tempfile::tempdir().unwrap();
+    let variables = [("XDG_CACHE_HOME", cache.path().to_str().unwrap())];
+    let wanted = on_gpu(libraries(), &[], &variables).success().stdout;
+    let folder = cache.path().join("einc/kernels");
+    let files = || {
+        let mut all: Vec<PathBuf> = (std::fs::read_dir(&folder).unwrap())
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        all.sort();
+        all
+    };
+    let first = files();
+    assert!(!first.is_empty());
+    // Without a compiler behind them, kept kernels are all that there is.
+    let no_compiler = [variables[0], ("CXX", "false")];
+    let found = on_gpu(libraries(), &[], &no_compiler).success();
+    assert_eq!((found.stdout, files()), (wanted.clone(), first.clone()));
+    std::fs::write(&first[0], b"damaged").unwrap();
+    on_gpu(libraries(), &[], &no_compiler).fails_with(3);
+    let found = on_gpu(libraries(), &[], &variables).success();
+    assert_eq!((found.stdout, files()), (wanted, first));
 }
 
 #[test]

@@ -49,7 +49,7 @@ impl Driven {
     fn loaded(&self, text: &str, names: &[String]) -> Result<Loaded, String> {
         let architecture = self.gpu.properties().architecture;
         let told = |error: CompileError| match error {
-            CompileError::Compiler(why) => why,
+            CompileError::Compiler(why) => self.stops(&why),
             CompileError::Text(log) => kept(text, &log),
         };
         let compiler = compiler(architecture).map_err(told)?;

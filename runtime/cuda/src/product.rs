@@ -17,9 +17,10 @@ use crate::machine::{Matrices, Matrix};
 use crate::memory::Elements;
 use crate::text::{Reason, Text};
 use ein_device::{Buffer, BufferType, Device, Launch, Operand, Span};
+use ein_device_cpu::Cpu;
 use ein_plan::schedule::matmul::{self, Matmul};
-use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Scalar};
-use factor::{Factor, Part, lies, stored};
+use ein_plan::{DType, IndexId, Kernel, LoopKernel, NodeId};
+use factor::{Factor, Part, lies, stored, times};
 use layout::{count, element, matrix_of};
 
 /// A kernel that is a product of matrices.
@@ -39,6 +40,8 @@ pub(crate) struct Product {
     scale: f64,
     /// The copy from the library's result to the kernel's.
     copied: Part,
+    /// True if that also multiplies, by factors that a whole row of the result has.
+    of_rows: bool,
 }
 
 impl Product {
@@ -47,32 +50,24 @@ impl Product {
     /// # Errors
     /// Why a part of it has no text.
     pub fn new(kernel: &Kernel, form: &Matmul) -> Result<Product, Reason> {
-        let factors =
-            matmul::factors(kernel, false).expect("a kernel of this form has two factors");
+        let factors = matmul::factors(kernel, true).expect("a kernel of this form has two factors");
         let (left, right) = match form.turned {
             true => (factors.right.0, factors.left.0),
             false => (factors.left.0, factors.right.0),
         };
-        let mut graph = factors.graph;
+        let mut kernel = Kernel {
+            graph: factors.graph,
+            ..kernel.clone()
+        };
         let mut scale = if factors.negative { -1.0 } else { 1.0 };
         let mut scaled = left;
         for (number, divides) in factors.numbers {
-            let (value, function) = match divides {
-                false => (1.0, Function::Mul),
-                true => (-1.0, Function::Div),
-            };
-            match constant(&graph, number).map(|x| x.powf(value)) {
-                Some(x) if (scale * x).is_normal() => scale *= x,
-                _ => {
-                    let node = Node::Apply(function, vec![scaled, number]);
-                    scaled = graph.add(node, graph.dtype(left));
-                }
+            let value = constant(&kernel, number);
+            match value.map(|x| if divides { scale / x } else { scale * x }) {
+                Some(x) if x.is_normal() => scale = x,
+                _ => scaled = times(&mut kernel.graph, scaled, (number, divides)),
             }
         }
-        let kernel = Kernel {
-            graph,
-            ..kernel.clone()
-        };
         let compute = kernel.graph.dtype(kernel.root);
         let element = match (stored(&kernel, scaled), stored(&kernel, right)) {
             (Some(one), Some(other)) if one == other => one,
@@ -101,7 +96,12 @@ impl Product {
         Ok(Product {
             left: factor(scaled, [&batch, &rows, &inner])?,
             right: factor(right, [&batch, &inner, &columns])?,
-            copied: Part::copy(&kernel, &[&batch[..], &rows, &columns].concat(), made)?,
+            copied: Part::copy(
+                &kernel,
+                &[&batch[..], &rows, &columns].concat(),
+                (made, &factors.of_rows),
+            )?,
+            of_rows: !factors.of_rows.is_empty(),
             batch,
             rows,
             columns,
@@ -139,6 +139,9 @@ impl Product {
         if self.scale != 1.0 {
             all.push(format!("times {}", self.scale));
         }
+        if self.of_rows {
+            all.push("each row of the result times a factor of its own".into());
+        }
         if self.made != kernel.output[0] {
             all.push(format!("made as {}", self.made));
         }
@@ -147,11 +150,11 @@ impl Product {
 
     /// The texts that it needs in any case, by what they make.
     pub fn texts(&self) -> impl Iterator<Item = (&'static str, &Text)> {
-        let packed = self
-            .factors()
-            .into_iter()
-            .filter(|(_, factor)| factor.lies.is_none());
-        packed.map(|(name, factor)| (name, &factor.packed.text))
+        let packed = self.factors().into_iter();
+        let packed = packed.filter(|(_, factor)| factor.lies.is_none());
+        let packed = packed.map(|(name, factor)| (name, &factor.packed.text));
+        let copied = self.of_rows.then_some(("result", &self.copied.text));
+        packed.chain(copied)
     }
 
     fn factors(&self) -> [(&'static str, &Factor); 2] {
@@ -258,6 +261,7 @@ impl Product {
         let own = strides(&result.kind.shape);
         let stride = |index: IndexId| own[index.0 as usize] as u64;
         if self.made == kernel.output[0]
+            && !self.of_rows
             && let Some(matrix) = matrix_of(lists, lengths, stride, (&result, 0, self.made))
         {
             multiply(matrix);
@@ -281,7 +285,9 @@ impl Product {
                 .collect(),
         };
         let outputs = &run.launch.ranges[..kernel.output_rank as usize];
-        let copied = self.copied.made(gpu, outputs, &[made])?;
+        let mut operands = run.launch.operands.clone();
+        operands.push(made);
+        let copied = self.copied.made(gpu, outputs, &operands)?;
         Some(vec![copied.into()])
     }
 }
@@ -309,11 +315,25 @@ impl Run<'_> {
     }
 }
 
-/// The value of a node that is a number.
-fn constant(graph: &Graph, id: NodeId) -> Option<f64> {
-    match graph.node(id) {
-        Node::Constant(Scalar::Float(x)) => Some(*x),
-        Node::Constant(Scalar::Int(x)) => Some(*x as f64),
-        _ => None,
+/// The value of a node without indices, if no operand has a part in it.
+fn constant(kernel: &Kernel, number: NodeId) -> Option<f64> {
+    let number = Kernel {
+        indices: vec![],
+        output_rank: 0,
+        root: number,
+        reduction: None,
+        output: vec![kernel.graph.dtype(number)],
+        ..kernel.clone()
+    };
+    let number = number.canonical();
+    if number.graph.reads().next().is_some() {
+        return None;
     }
+    let prepared = Cpu.prepare(&number, &LoopKernel::of_whole(&number), false);
+    let made = Cpu.run(&Launch {
+        kernel: &*prepared,
+        ranges: vec![],
+        operands: vec![],
+    });
+    Some(made.ok()?[0].to_host().data().get(0).as_f64())
 }

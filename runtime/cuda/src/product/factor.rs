@@ -15,7 +15,7 @@ use crate::memory::{Elements, elements};
 use crate::text::{Parameter, Reason, Text};
 use crate::units::Compiled;
 use ein_device::{Launch, Operand, Span};
-use ein_plan::{DType, Graph, Index, IndexId, Kernel, Node, NodeId, Operand as OperandType};
+use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Operand as OperandType};
 use std::sync::{Arc, OnceLock};
 
 /// A factor.
@@ -100,39 +100,39 @@ impl Part {
         Part::of(own)
     }
 
-    /// The copy of an array of matrices, over these indices, to the kernel's result.
-    pub fn copy(kernel: &Kernel, from: &[IndexId], made: DType) -> Result<Part, Reason> {
-        let rank = kernel.output_rank;
-        let indices: Vec<Index> = kernel.indices[..rank as usize].to_vec();
-        let mut graph = Graph::default();
-        let positions = from
+    /// The copy of an array of matrices, over these indices, to the kernel's result, with factors of its rows. The array is an operand behind the
+    /// kernel's.
+    pub fn copy(
+        kernel: &Kernel,
+        from: &[IndexId],
+        (made, of_rows): (DType, &[(NodeId, bool)]),
+    ) -> Result<Part, Reason> {
+        let mut copy = kernel.clone();
+        copy.indices.truncate(kernel.output_rank as usize);
+        let shape = from
             .iter()
-            .map(|index| graph.add(Node::Index(*index), DType::I64));
-        let positions = positions.collect();
-        let read = Node::Read {
-            operand: 0,
-            column: 0,
-            positions,
-            otherwise: None,
-        };
-        let root = graph.add(read, made.compute());
-        let shape = from.iter().map(|index| indices[index.0 as usize].extent);
-        let operand = OperandType {
+            .map(|index| copy.indices[index.0 as usize].extent);
+        copy.operands.push(OperandType {
             columns: vec![made],
             shape: shape.collect(),
+        });
+        let positions = from
+            .iter()
+            .map(|index| copy.graph.add(Node::Index(*index), DType::I64));
+        let read = Node::Read {
+            operand: kernel.operands.len() as u32,
+            column: 0,
+            positions: positions.collect(),
+            otherwise: None,
         };
-        let copy = Kernel {
-            output_rank: rank,
-            operands: vec![operand],
-            graph,
-            root,
-            guard: None,
-            reduction: None,
-            finish: true,
-            output: kernel.output.clone(),
-            indices,
-        };
-        Part::of(copy)
+        let read = copy.graph.add(read, made.compute());
+        let graph = &mut copy.graph;
+        let row = |all: NodeId, factor: &(NodeId, bool)| times(graph, all, *factor);
+        copy.root = of_rows.iter().fold(read, row);
+        copy.guard = None;
+        copy.reduction = None;
+        copy.finish = true;
+        Part::of(copy.canonical())
     }
 
     fn of(kernel: Kernel) -> Result<Part, Reason> {
@@ -162,6 +162,17 @@ impl Part {
         let made = results.into_iter().next();
         made.filter(|_| succeeds)
     }
+}
+
+/// A node times a factor, or divided by it.
+pub(super) fn times(graph: &mut Graph, node: NodeId, (factor, divides): (NodeId, bool)) -> NodeId {
+    let function = if divides {
+        Function::Div
+    } else {
+        Function::Mul
+    };
+    let dtype = graph.dtype(node);
+    graph.add(Node::Apply(function, vec![node, factor]), dtype)
 }
 
 /// The type in which a factor is stored, if it is an element of an operand and nothing else.
