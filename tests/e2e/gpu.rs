@@ -104,6 +104,15 @@ fn a_gpu_gives_what_the_processor_gives() {
         assert_eq!(found.stderr, "");
         assert_near(&found.stdout, &wanted);
     }
+    // A GPU for each site; two for three sites.
+    for (sites, gpus) in [("2", "4"), ("3", "2")] {
+        let found = on_gpu(
+            libraries(),
+            &["--sites", sites],
+            &[("HOST_CUDA_GPUS", gpus)],
+        );
+        assert_near(&found.success().stdout, &wanted);
+    }
     let found = on_gpu(libraries(), &["--deterministic", "--sites", "3"], &[]).success();
     assert_near(&found.stdout, &wanted);
 }

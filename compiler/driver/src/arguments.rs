@@ -232,7 +232,7 @@ pub enum DeviceKind {
     /// The processor, all of its cores
     #[default]
     Cpu,
-    /// An NVIDIA GPU, by its driver, run-time compiler and matrix library; ranks of one machine take its GPUs in turn
+    /// An NVIDIA GPU; sites of one process, and ranks of one machine, take its GPUs in turn
     Gpu,
     /// Point by point, by the definitions of the language
     Reference,

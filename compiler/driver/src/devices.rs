@@ -15,27 +15,43 @@ use einc_core::pipeline::report::PlanReport;
 use einc_diag::Diagnostic;
 use std::{env, sync::Arc};
 
-/// Opens the device of a kind.
+/// A device, and further ones.
+pub type Devices = (Arc<dyn Device>, Vec<Arc<dyn Device>>);
+
+/// Opens a device of a kind.
 ///
 /// # Errors
 /// `E0718` if this machine has none.
 pub fn open(kind: DeviceKind) -> Result<Arc<dyn Device>, Failure> {
+    open_for(kind, 1).map(|(device, _)| device)
+}
+
+/// Opens the devices of a kind for so many sites of this process: one that they share, or as many GPUs as there are. The first one, and the
+/// others.
+///
+/// # Errors
+/// `E0718` if this machine has none.
+pub fn open_for(kind: DeviceKind, sites: u32) -> Result<Devices, Failure> {
+    let one = |device| Ok((device, vec![]));
     match kind {
-        DeviceKind::Cpu => Ok(ein_device_cpu::device()),
-        DeviceKind::Reference => Ok(einc_reference::device()),
-        DeviceKind::Gpu => gpu().map_err(|why| {
+        DeviceKind::Cpu => one(ein_device_cpu::device()),
+        DeviceKind::Reference => one(einc_reference::device()),
+        DeviceKind::Gpu => open_gpus(sites as usize).map_err(|why| {
             let message = format!("there is no GPU to compute on: {why}");
             Failure::wrong(vec![Diagnostic::error("E0718", message).help(
                 "`einc doctor` shows what it finds; without `--device` the processor computes",
             )])
         }),
-        DeviceKind::Emulated => ein_cuda::emulated().map_err(|why| {
-            let message = format!("there is no emulated GPU here: {why}");
-            Failure::wrong(vec![
-                Diagnostic::error("E0718", message)
-                    .help("install a C++ compiler, or name one in CXX"),
-            ])
-        }),
+        DeviceKind::Emulated => {
+            let device = ein_cuda::emulated().map_err(|why| {
+                let message = format!("there is no emulated GPU here: {why}");
+                Failure::wrong(vec![
+                    Diagnostic::error("E0718", message)
+                        .help("install a C++ compiler, or name one in CXX"),
+                ])
+            });
+            one(device?)
+        }
     }
 }
 
@@ -60,18 +76,22 @@ const LOCAL_RANK: [&str; 4] = [
     "MV2_COMM_WORLD_LOCAL_RANK",
 ];
 
-/// This process's GPU: ranks of one machine take them in turn.
-fn gpu() -> Result<Arc<dyn Device>, String> {
+/// This process's GPUs: several sites of one process have as many as there are, and ranks of one machine take them in turn.
+fn open_gpus(sites: usize) -> Result<Devices, String> {
     let local = LOCAL_RANK.iter().find_map(|name| env::var(name).ok());
     let local: usize = local.and_then(|text| text.parse().ok()).unwrap_or(0);
-    let count = gpus()?.len();
-    let (gpu, lacks) = ein_cuda::nvidia(local % count.max(1))?;
-    if let Some(lacks) = lacks {
-        exit::complain(&format!(
-            "{lacks}: generated kernels multiply matrices, which takes longer\n"
-        ));
-    }
-    Ok(Arc::new(gpu))
+    let count = gpus()?.len().max(1);
+    let open = |number: usize| -> Result<Arc<dyn Device>, String> {
+        let (gpu, lacks) = ein_cuda::nvidia((local + number) % count)?;
+        if let Some(lacks) = lacks.filter(|_| local + number == 0) {
+            exit::complain(&format!(
+                "{lacks}: generated kernels multiply matrices, which takes longer\n"
+            ));
+        }
+        Ok(Arc::new(gpu))
+    };
+    let further = (1..sites.clamp(1, count)).map(open);
+    Ok((open(0)?, further.collect::<Result<_, _>>()?))
 }
 
 /// The functions that a GPU runs of a plan, and what is left to the cores.

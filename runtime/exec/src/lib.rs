@@ -62,8 +62,10 @@ use std::time::Duration;
 /// What a run is given besides the plan; equal at all sites of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The device that computes at this site and holds its arrays. Sites of one process share it.
+    /// The device that computes at this site and holds its arrays.
     pub device: Arc<dyn Device>,
+    /// Further devices of this process. Its sites take `device` and these in turn.
+    pub further: Vec<Arc<dyn Device>>,
     /// Seed of the random sources.
     pub seed: u64,
     /// Threads of all sites of this process together; at least one a site is used.
@@ -96,6 +98,7 @@ impl Options {
     pub fn on(device: Arc<dyn Device>) -> Options {
         Options {
             device,
+            further: vec![],
             seed: 0,
             threads: 0,
             cores: vec![],
@@ -108,6 +111,16 @@ impl Options {
             spill: PathBuf::new(),
             patience: None,
             keeping: session::Keeping::default(),
+        }
+    }
+
+    /// The options of a site of this process, with its own device.
+    fn at(&self, site: u32) -> Options {
+        let all = std::iter::once(&self.device).chain(&self.further);
+        let own = all.cycle().nth(site as usize % (1 + self.further.len()));
+        Options {
+            device: Arc::clone(own.unwrap_or(&self.device)),
+            ..self.clone()
         }
     }
 
@@ -202,7 +215,7 @@ pub fn run_in_process(plan: &Plan, options: &Options) -> Result<Report, RunError
         threads: options.threads / sites as usize,
         ..options.clone()
     };
-    on_threads(sites, |end| run_site(plan, end, &options))
+    on_threads(sites, |end| run_site(plan, end, &options.at(end.site())))
 }
 
 /// Runs a session on `sites` threads, as [`run_in_process`] does a plan; `watch` is told at site 0.
@@ -217,7 +230,9 @@ pub fn train_in_process(
         threads: options.threads / sites as usize,
         ..options.clone()
     };
-    on_threads(sites, |end| train_site(session, end, &options, watch))
+    on_threads(sites, |end| {
+        train_site(session, end, &options.at(end.site()), watch)
+    })
 }
 
 /// Runs a session as one site of a communicator, as [`run_site`] does a plan.

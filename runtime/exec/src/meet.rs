@@ -41,6 +41,7 @@ pub(crate) fn meet(
     };
     let Options {
         device,
+        further: _,
         seed,
         threads: _,
         cores: _,

@@ -6,11 +6,11 @@
 //! --weights w.safetensors   ->   W1 begins with w.safetensors:W1
 //! ```
 
+use crate::devices::{self, Devices};
 use crate::{
-    devices, exit, failure::Failure, interrupt::Interrupt, planned::Prepared, program::Program,
+    exit, failure::Failure, interrupt::Interrupt, planned::Prepared, program::Program,
     settings::Settings, target, weights,
 };
-use ein_device::Device;
 use ein_exec::session::{Begin, Keeping};
 use ein_exec::{Note, Options};
 use ein_plan::{FileRef, Operation, Plan, Source};
@@ -19,27 +19,27 @@ use einc_syntax::ast::ItemKind;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 /// How a run begins, besides its plans.
 pub(super) struct Beginning {
-    /// The device that computes the kernels.
-    pub device: Arc<dyn Device>,
+    /// The devices that compute the kernels.
+    pub devices: Devices,
     /// The files of params that begin with weights.
     pub weights: BTreeMap<String, FileRef>,
     /// What a session keeps on disk.
     pub keeping: Keeping,
 }
 
-/// Looks at the settings of a run besides its plans.
+/// Looks at the settings of a run besides its plans; this process is so many of its sites.
 pub(super) fn beginning(
     program: &Program,
     planned: &Prepared,
     settings: &Settings,
+    sites: u32,
 ) -> Result<Beginning, Failure> {
     targets(settings).map_err(|error| Failure::usage(vec![error]))?;
-    let device = devices::open(settings.device)?;
+    let devices = devices::open_for(settings.device, sites)?;
     let files = weights::files(&settings.weights);
     let weights = files.map_err(|error| Failure::wrong(vec![error]))?;
     let mut keeping = Keeping::default();
@@ -126,7 +126,7 @@ pub(super) fn beginning(
         }
     }
     Ok(Beginning {
-        device,
+        devices,
         weights,
         keeping,
     })
@@ -198,11 +198,13 @@ pub(super) fn options(
     beginning: Beginning,
     (threads, cores): (usize, Vec<usize>),
 ) -> Options {
+    let (device, further) = beginning.devices;
     // What is named by itself wins.
     let mut inputs = beginning.weights;
     inputs.extend(settings.inputs.clone());
     Options {
-        device: beginning.device,
+        device,
+        further,
         seed: settings.seed,
         threads,
         cores,

@@ -41,7 +41,7 @@ pub(super) fn run(
         }
         Err(failure) => return exit::fail(failure, &program, format),
     };
-    let beginning = match beginning(&program, &planned, settings) {
+    let beginning = match beginning(&program, &planned, settings, sites) {
         Ok(beginning) => beginning,
         Err(failure) => return exit::fail(failure, &program, format),
     };

@@ -232,7 +232,7 @@ fn prepare(
     })?;
     let planned = session::plan(&program, settings, sites, Purpose::Run, ready);
     let kept = planned.and_then(|(planned, warnings)| {
-        let beginning = beginning(&program, &planned, settings)?;
+        let beginning = beginning(&program, &planned, settings, 1)?;
         Ok((planned, beginning, warnings))
     });
     match kept {

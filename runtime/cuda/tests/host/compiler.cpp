@@ -42,6 +42,7 @@ const char* launcher = R"(
 #include <utility>
 namespace host {
 template <class... A, size_t... I> void call(void (*kernel)(A...), void** words, std::index_sequence<I...>) { kernel(*(A*)words[I]...); }
+template <class... A> constexpr unsigned count(void (*)(A...)) { return sizeof...(A); }
 template <class... A> void call(void (*kernel)(A...), void** words) { call(kernel, words, std::make_index_sequence<sizeof...(A)>()); }
 }
 )";
@@ -50,6 +51,7 @@ std::string unit(const std::string& text) {
     std::string all = "#define __forceinline__ inline\n#include \"" HEADER "\"\n" + text + launcher;
     for (const auto& [name, meets] : functions(text)) {
         all += "static void body_" + name + "(void* words) { host::call(" + name + ", (void**)words); }\n";
+        all += "extern \"C\" { EXPORTED extern const unsigned parameters_" + name + " = host::count(" + name + "); }\n";
         all += "extern \"C\" EXPORTED bool launch_" + name + "(unsigned blocks, unsigned threads, void** words) {\n";
         all += "    emulated::Wrong wrong;\n    return emulated::launch(blocks, threads, ";
         all += std::string(meets ? "true" : "false") + ", body_" + name + ", words, &wrong);\n}\n";
@@ -66,10 +68,10 @@ CALL nvrtcCreateProgram(Program** program, const char* text, const char*, int, c
     return SUCCESS;
 }
 CALL nvrtcDestroyProgram(Program** program) { delete *program; return SUCCESS; }
-// The minor version stands for `threads.hpp`, which is in every image.
+// The minor version stands for what is in every image besides its text.
 CALL nvrtcVersion(int* major, int* minor) {
     *major = 0;
-    *minor = (int)(std::hash<std::string>()(contents(HEADER)) & 0x7fffffff);
+    *minor = (int)(std::hash<std::string>()(contents(HEADER) + __DATE__ __TIME__) & 0x7fffffff);
     return SUCCESS;
 }
 CALL nvrtcGetNumSupportedArchs(int* count) { *count = 2; return SUCCESS; }

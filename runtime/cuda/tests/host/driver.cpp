@@ -20,9 +20,10 @@ enum Result { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100
               NOT_FOUND = 500, LAUNCH_FAILED = 719 };
 
 std::mutex mutex;
-// Given out: address, and how many bytes.
-std::map<uint64_t, size_t> memory;
-size_t given = 0;
+// Memory that is given out, by address: how many bytes, and by which GPU's context.
+struct Given { size_t bytes; void* context; };
+std::map<uint64_t, Given> memory;
+std::map<void*, size_t> given;
 thread_local void* current = nullptr;
 
 const char* variable(const char* name) {
@@ -33,13 +34,18 @@ int gpus() { return variable("HOST_CUDA_GPUS") ? atoi(variable("HOST_CUDA_GPUS")
 size_t all() { return variable("HOST_CUDA_MEMORY") ? strtoull(variable("HOST_CUDA_MEMORY"), nullptr, 10) : size_t(4) << 30; }
 bool fails(const char* call) { return variable("HOST_CUDA_FAILS") && !strcmp(variable("HOST_CUDA_FAILS"), call); }
 
-// Whether so many bytes from an address on are given out.
-bool inside(uint64_t at, size_t bytes) {
+// The memory that an address lies in, if it is given out.
+const std::pair<const uint64_t, Given>* owner(uint64_t at) {
     std::lock_guard<std::mutex> lock(mutex);
     auto next = memory.upper_bound(at);
-    if (next == memory.begin()) return false;
+    if (next == memory.begin()) return nullptr;
     --next;
-    return at + bytes <= next->first + next->second;
+    return at < next->first + next->second.bytes ? &*next : nullptr;
+}
+// Whether so many bytes from an address on are given out by the GPU of the current context. No GPU sees another one's memory.
+bool inside(uint64_t at, size_t bytes) {
+    const auto own = owner(at);
+    return own ? own->second.context == current && at + bytes <= own->first + own->second.bytes : bytes == 0;
 }
 
 }  // namespace
@@ -77,13 +83,13 @@ CALL cuMemAllocAsync(uint64_t* address, size_t bytes, void*) {
     NEEDS_CONTEXT;
     if (bytes == 0) return INVALID_VALUE;
     std::lock_guard<std::mutex> lock(mutex);
-    if (given + bytes > all()) return OUT_OF_MEMORY;
+    if (given[current] + bytes > all()) return OUT_OF_MEMORY;
     void* place = nullptr;
     if (posix_memalign(&place, 256, bytes)) return OUT_OF_MEMORY;
     memset(place, 0xff, bytes);
     *address = (uint64_t)place;
-    memory[*address] = bytes;
-    given += bytes;
+    memory[*address] = Given{bytes, current};
+    given[current] += bytes;
     return SUCCESS;
 }
 CALL cuMemFreeAsync(uint64_t address, void*) {
@@ -91,7 +97,8 @@ CALL cuMemFreeAsync(uint64_t address, void*) {
     std::lock_guard<std::mutex> lock(mutex);
     auto found = memory.find(address);
     if (found == memory.end()) return INVALID_VALUE;
-    given -= found->second;
+    if (found->second.context != current) return INVALID_VALUE;
+    given[current] -= found->second.bytes;
     memory.erase(found);
     free((void*)address);
     return SUCCESS;
@@ -99,7 +106,7 @@ CALL cuMemFreeAsync(uint64_t address, void*) {
 CALL cuMemGetInfo_v2(size_t* free, size_t* total) {
     NEEDS_CONTEXT;
     std::lock_guard<std::mutex> lock(mutex);
-    *free = all() - given;
+    *free = all() - given[current];
     *total = all();
     return SUCCESS;
 }
@@ -146,17 +153,26 @@ CALL cuModuleLoadData(void** module, const char* image) {
     // The file stays open: the next one must not get its path, by which libraries are told apart.
     return SUCCESS;
 }
-CALL cuModuleGetFunction(void** function, void* module, const char* name) {
+// A function, and how many parameters it has.
+struct Function { bool (*launch)(unsigned, unsigned, void**); unsigned parameters; };
+CALL cuModuleGetFunction(Function** function, void* module, const char* name) {
     NEEDS_CONTEXT;
-    *function = dlsym(module, (std::string("launch_") + name).c_str());
-    return *function ? SUCCESS : NOT_FOUND;
+    void* const launch = dlsym(module, (std::string("launch_") + name).c_str());
+    const unsigned* const parameters = (const unsigned*)dlsym(module, (std::string("parameters_") + name).c_str());
+    if (!launch || !parameters) return NOT_FOUND;
+    *function = new Function{(bool (*)(unsigned, unsigned, void**))launch, *parameters};
+    return SUCCESS;
 }
-CALL cuLaunchKernel(void* function, unsigned blocks, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, unsigned, void*, void** words,
+CALL cuLaunchKernel(Function* function, unsigned blocks, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, unsigned, void*, void** words,
                     void**) {
     NEEDS_CONTEXT;
     if (blocks == 0 || y != 1 || z != 1 || threads == 0 || threads > 1024) return INVALID_VALUE;
     if (fails("cuLaunchKernel")) return LAUNCH_FAILED;
-    return ((bool (*)(unsigned, unsigned, void**))function)(blocks, threads, words) ? SUCCESS : LAUNCH_FAILED;
+    for (unsigned word = 0; word < function->parameters; ++word) {
+        const auto own = owner(*(const uint64_t*)words[word]);
+        if (own && own->second.context != current) return LAUNCH_FAILED;
+    }
+    return function->launch(blocks, threads, words) ? SUCCESS : LAUNCH_FAILED;
 }
 
 CALL cuGetErrorName(Result error, const char** name) {
