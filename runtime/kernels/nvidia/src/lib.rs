@@ -272,6 +272,9 @@ impl Nvidia {
     /// # Errors
     /// The driver's.
     pub fn clear(&self, address: u64, bytes: usize) -> Result<(), Failure> {
+        if bytes == 0 {
+            return Ok(());
+        }
         let stream = self.bound()?;
         // SAFETY: the driver refuses addresses that it has not given out.
         told("cuMemsetD8Async", unsafe {
@@ -284,6 +287,9 @@ impl Nvidia {
     /// # Errors
     /// The driver's.
     pub fn write(&self, to: u64, from: &[u8]) -> Result<(), Failure> {
+        if from.is_empty() {
+            return Ok(());
+        }
         let stream = self.bound()?;
         // SAFETY: the bytes stay where they are till the stream has come so far, which is awaited.
         told("cuMemcpyHtoDAsync", unsafe {
@@ -297,6 +303,9 @@ impl Nvidia {
     /// # Errors
     /// The driver's; also of what was asked for before.
     pub fn read(&self, from: u64, to: &mut [u8]) -> Result<(), Failure> {
+        if to.is_empty() {
+            return self.synchronize();
+        }
         let stream = self.bound()?;
         // SAFETY: the bytes stay where they are till the stream has come so far, which is awaited.
         told("cuMemcpyDtoHAsync", unsafe {
@@ -310,6 +319,9 @@ impl Nvidia {
     /// # Errors
     /// The driver's.
     pub fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<(), Failure> {
+        if bytes == 0 {
+            return Ok(());
+        }
         let stream = self.bound()?;
         // SAFETY: the driver refuses addresses that it has not given out.
         told("cuMemcpyDtoDAsync", unsafe {
