@@ -85,12 +85,12 @@ class Einc:
             self.tell(f"sweep {sweep} 1")
 
 
-def seconds_of_rounds(text, rounds):
+def seconds_of_rounds(text, rounds, arguments=()):
     """Seconds of each round of a program that is one loop of so many, by its own trace; the first is left out: nothing is warm in it."""
     with tempfile.TemporaryDirectory() as folder:
         source, trace = Path(folder, "p.ein"), Path(folder, "t.json")
         source.write_text(text)
-        command = [os.environ.get("EINC", ROOT / "target/release/einc"), "run", source, "--profile", trace]
+        command = [os.environ.get("EINC", ROOT / "target/release/einc"), "run", source, "--profile", trace, *arguments]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         events = [e for e in json.loads(trace.read_text())["traceEvents"] if e["ph"] == "X"]
     steps = {}
