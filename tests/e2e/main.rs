@@ -22,6 +22,7 @@ mod other_data;
 mod out_of_core;
 mod over;
 mod plans;
+mod printed;
 mod properties;
 mod readme;
 mod recompute;

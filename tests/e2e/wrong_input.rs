@@ -690,6 +690,9 @@ fn what_is_missing_is_that_of_the_largest_statement() {
             "1",
         ])
         .fails_with(1)
-        .says(&["E0996", most, "are missing while `z` is computed"]);
+        .says(&[
+            "E0996",
+            &format!("at least {most} are missing while `z` is computed"),
+        ]);
     }
 }

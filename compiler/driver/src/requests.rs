@@ -15,6 +15,7 @@ use crate::{
     settings::Settings,
 };
 use ein_plan::Scalar;
+use einc_core::sema::world::file_of;
 use einc_diag::Span;
 use einc_syntax::ast::{Expr, ExprKind, Item, ItemKind, Name, StringLiteral, output_name};
 use std::{
@@ -48,14 +49,19 @@ pub fn applied<'p>(
     program
 }
 
-/// Returns which items of the program's own file a run keeps; `None`: all. Without an input that has no source and no data, and that what
-/// the program gives does not depend on, a run also does without the definitions and the dims that nothing else needs.
+/// Returns which items of the program's own file a run keeps; `None`: all. Without an input that has no data, or whose file is not there,
+/// and that what the program gives does not depend on, a run also does without the definitions and the dims that nothing else needs. A file
+/// that is there may say sizes, so its input stays.
 fn needed(program: &Program, settings: &Settings) -> Option<Vec<bool>> {
     let file = program.sources.files.first()?;
     let used = infer::used(file);
     let lacks_data = |item: &Item| match &item.kind {
         ItemKind::Input { name, source, .. } => {
-            source.is_none() && !settings.inputs.contains_key(&name.text)
+            let there = |source: &Expr| match file_of(source) {
+                Some(file) => program.base.join(file.path).exists(),
+                None => true,
+            };
+            !source.as_ref().is_some_and(there) && !settings.inputs.contains_key(&name.text)
         }
         _ => false,
     };
@@ -229,6 +235,26 @@ mod tests {
             (&shown, Purpose::Run),
             &["M", "K", "a = ", "b = ", "b", "c"],
         );
+    }
+
+    #[test]
+    fn a_run_does_without_files_that_are_not_there_and_that_nothing_needs() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("there.npy"), "").unwrap();
+        let text = "dim M\ninput a: f32[M] = load(\"there.npy\")\ninput b: f32 = load(\"gone.npy\")\ninput c: f32 = load(\"gone.npy\")\n\
+                    d = 2 * b\noutput c";
+        let kept = |purpose| {
+            let program = load_text("p", "p.ein", text.into(), None, folder.path().into());
+            let applied = applied(&program, &Settings::default(), purpose);
+            let items = applied.sources.files[0].ast.items.iter();
+            items
+                .flat_map(declared)
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        // `a` may say how long `M` is.
+        assert_eq!(kept(Purpose::Run), ["M", "a", "c"]);
+        assert_eq!(kept(Purpose::Plan), ["M", "a", "b", "c", "d"]);
     }
 
     #[test]

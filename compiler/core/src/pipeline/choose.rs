@@ -308,7 +308,7 @@ fn refused(program: &Program, options: &Options, none: &NoLayout) -> Stop {
     let diagnostic = Diagnostic::error(
         "E0996",
         format!(
-            "no plan for {} fits in {limit} a site: {missing} are missing while `{}` is computed, most of all for `{}`",
+            "no plan for {} fits in {limit} a site: at least {missing} are missing while `{}` is computed, most of all for `{}`",
             count(u64::from(options.sites), "site"),
             statement.name,
             program.tensor(tensor).name

@@ -7,9 +7,12 @@
 //! 2*y + r - 1 with y < 28, r < 3: -1 … 56
 //! ```
 
+use crate::einsum::{BlockId, LoopValue};
 use crate::sema::{
     Checker,
-    expressions::arena::{ExprId, Form, Ty, VarId},
+    definitions::tensors::Definition,
+    expressions::arena::{ExprId, Form, TensorRef, Ty, VarId},
+    rounds::block::Rounds,
     sizes::linear::Linear,
     sizes::ranges::{Obligation, Open, Reach, Stated, StatedBy},
     sizes::size::Size,
@@ -253,16 +256,14 @@ impl Checker<'_> {
         (low, high)
     }
 
-    /// The largest value of an affine form over indices whose ranges are known, or of what `/`, `%`, `min` and `max` make of such forms.
+    /// The largest value of an affine form over indices whose ranges are known, of the number of a round, or of what `+`, `-`, `*`, `/`,
+    /// `%`, `min` and `max` make of such values.
     pub(crate) fn largest(&mut self, id: ExprId) -> Option<Size> {
-        if let Some(form) = self.linear(id) {
-            let unknown = |var: &VarId| self.extent(*var).is_none_or(|e| self.is_provisional(&e));
-            return match form.terms.keys().any(unknown) {
-                true => None,
-                false => self.ends(&form).1,
-            };
+        if self.linear(id).is_some() {
+            return self.affine_ends(id)?.1;
         }
         let (function, arguments) = match &*self.arena.form(id) {
+            Form::Read { tensor, .. } => return self.most_rounds(*tensor),
             Form::Convert(argument) if self.is_integral(*argument) => {
                 let argument = *argument;
                 return self.largest(argument);
@@ -273,8 +274,19 @@ impl Checker<'_> {
         let [a, b] = arguments[..] else { return None };
         match function {
             Function::Add => self.largest(a)?.plus(&self.largest(b)?).ok(),
+            Function::Sub => self.largest(a)?.subtract(&self.least(b)?).ok(),
             Function::Min | Function::Max => {
                 Size::apply(function, &self.largest(a)?, &self.largest(b)?).ok()
+            }
+            Function::Mul => {
+                let (a, b) = match self.arena.as_size(a) {
+                    Some(_) => (b, a),
+                    None => (a, b),
+                };
+                let times = self.arena.as_size(b)?;
+                (times.at_least_zero() == Some(true))
+                    .then(|| self.largest(a)?.times(&times).ok())
+                    .flatten()
             }
             Function::FloorDiv | Function::Rem => {
                 let by = self.linear(b)?;
@@ -287,6 +299,48 @@ impl Checker<'_> {
                     _ => Size::apply(function, &self.largest(a)?, &by.constant).ok(),
                 }
             }
+            _ => None,
+        }
+    }
+
+    /// The least value of an affine form over indices whose ranges are known, of the number of a round, or of a sum of such values.
+    fn least(&mut self, id: ExprId) -> Option<Size> {
+        if self.linear(id).is_some() {
+            return self.affine_ends(id)?.0;
+        }
+        let (a, b) = match &*self.arena.form(id) {
+            Form::Read { tensor, .. } => {
+                return self.most_rounds(*tensor).map(|_| Size::number(0));
+            }
+            Form::Convert(argument) if self.is_integral(*argument) => {
+                let argument = *argument;
+                return self.least(argument);
+            }
+            Form::Apply(Function::Add, arguments) => (arguments[0], arguments[1]),
+            _ => return None,
+        };
+        self.least(a)?.plus(&self.least(b)?).ok()
+    }
+
+    /// The ends of an affine form, if the ranges of all its indices are known.
+    fn affine_ends(&mut self, id: ExprId) -> Option<(Option<Size>, Option<Size>)> {
+        let form = self.linear(id)?;
+        let unknown = |var: &VarId| self.extent(*var).is_none_or(|e| self.is_provisional(&e));
+        (!form.terms.keys().any(unknown)).then(|| self.ends(&form))
+    }
+
+    /// The largest value of the number of a round, or of how many rounds were made, where sizes bound the rounds.
+    fn most_rounds(&self, tensor: TensorRef) -> Option<Size> {
+        let Definition::Loop(value) = &self.built.tensors[tensor.0 as usize].definition else {
+            return None;
+        };
+        let rounds = |block: &BlockId| match &self.built.blocks[block.0 as usize].bound {
+            Rounds::Size(rounds) => Some(rounds.clone()),
+            _ => None,
+        };
+        match value {
+            LoopValue::Counter(block) => rounds(block).map(|rounds| self.last(&rounds)),
+            LoopValue::Rounds(block) => rounds(block),
             _ => None,
         }
     }

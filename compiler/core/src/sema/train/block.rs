@@ -156,6 +156,7 @@ impl<'a> Checker<'a> {
             (_, Some(line)) => self.count(line, 0)?.known(),
             _ => None,
         };
+        self.warn_of_no_step(&lines, &settings);
         if let Some(line) = lines.find("validate") {
             settings.validate = Some(self.validate(line)?);
         }
@@ -163,6 +164,22 @@ impl<'a> Checker<'a> {
             settings.checkpoint = Some(self.checkpoint(line)?);
         }
         Some(settings)
+    }
+
+    /// Warns of a block that is written as if it trained, and makes no step.
+    fn warn_of_no_step(&mut self, lines: &Lines<'a>, settings: &Settings<'a>) {
+        let length = lines.find("epochs").or_else(|| lines.find("steps"));
+        let (Some(0), Some(line)) = (settings.total_steps, length) else {
+            return;
+        };
+        self.report.push(
+            Diagnostic::warning(
+                "E0630",
+                "this block makes no step, so that it trains nothing",
+            )
+            .at(line.key.span, "0 steps")
+            .help("say a number of at least 1, or remove the block"),
+        );
     }
 
     /// The lines and groups of a block; a key that does not exist or stands twice is an error.

@@ -55,7 +55,7 @@ pub fn inputs(sources: &Sources) -> Vec<Input> {
 }
 
 /// The file of `load("file")` or `load("file", "key")`.
-fn file_of(source: &Expr) -> Option<FileRef> {
+pub fn file_of(source: &Expr) -> Option<FileRef> {
     let ExprKind::Call { callee, arguments } = &*source.kind else {
         return None;
     };

@@ -10,7 +10,7 @@ mod data;
 mod files;
 mod memory;
 
-pub use data::{Input, headers, inputs};
+pub use data::{Input, file_of, headers, inputs};
 pub use files::{Loaded, load};
 pub use memory::Memory;
 
