@@ -15,6 +15,18 @@ const PROGRAMS: &[(&str, &str)] = &[
          output s; output q; output after",
         "s = 6.0\nq = 48\nafter = 10\n",
     ),
+    // Outside of its block a counter's name is an index, in the places of a left side, too.
+    (
+        "const c = [[1, 2], [3, 4], [5, 6]]
+         repeat i < 3 { state s = 0; next s = s + 1 }
+         repeat j < 5 { state u = 1; next u = u * 2 }
+         even[i % 2, j]: i64[2, 2] += c[i,j]
+         flat[2 * i + j] = c[i,j]
+         half[i / 2]: i64[2] += c[i,0] * i
+         place[(i)]: i64[4] += sum[j] c[j,0]
+         output even; output flat; output half; output place; output u",
+        "even = [[6 8]\n        [3 4]]\nflat = [1 2 3 4 5 6]\nhalf = [ 3 10]\nplace = [0 0 0 9]\nu = 32\n",
+    ),
     // Infinity is a value: what lies between two equal ones is as large, and what stands at a place is the value there.
     (
         "use std.stats

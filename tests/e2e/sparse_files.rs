@@ -200,3 +200,40 @@ fn page_rank_of_a_file_of_links() {
         output("rank").assert_close(&expected, 1e-5, how);
     });
 }
+
+/// A file of features may be a part of the rows, in which the last features do not occur: the dimension is what is stated, or that of the
+/// file with the most.
+#[test]
+fn features_that_a_file_does_not_name_are_zeros() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let text = "dim N; dim M; dim D
+        input X: f32[N, D] = load(\"train.svm\", \"x\")
+        input V: f32[M, D] = load(\"valid.svm\", \"x\")
+        w[d < D] = f32(d + 1); y[n] = X[n,d] * w[d]; z[m] = V[m,d] * w[d]
+        e[n,d] = 2 * X[n,d]
+        output y; output z; output e";
+    std::fs::write(at("p.ein"), text).unwrap();
+    std::fs::write(at("train.svm"), "1 1:2 2:3\n0 2:1\n1 1:4\n").unwrap();
+    std::fs::write(at("valid.svm"), "1 4:1\n0 1:1 3:2\n").unwrap();
+    let sums = "y = [8. 2. 4.]\nz = [4. 7.]\n";
+    let told = |more: &str| {
+        format!("{sums}e = [[4. 6. {more}]\n     [0. 2. {more}]\n     [8. 0. {more}]]\n")
+    };
+    let start = |more: &[&str]| {
+        run(einc_command(&["run", "p.ein"])
+            .args(more)
+            .current_dir(&folder))
+    };
+    for sites in ["1", "2", "3", "4", "5"] {
+        for formats in ["auto", "dense"] {
+            let base = ["--sites", sites, "--formats", formats];
+            assert_eq!(start(&base).success().stdout, told("0. 0."));
+            let wide = start(&[&base[..], &["--dim", "D=6"]].concat()).success();
+            assert_eq!(wide.stdout, told("0. 0. 0. 0."));
+        }
+    }
+    start(&["--dim", "D=3"])
+        .fails_with(1)
+        .says(&["E0713", "`D` is 3, but the data of `V` has 4 there"]);
+}

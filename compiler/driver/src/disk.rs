@@ -115,6 +115,7 @@ impl World for Disk<'_> {
                 dtype: header.dtype,
                 shape: header.shape.clone(),
                 listed: reader.listed()?,
+                at_least: reader.at_least(),
             })
         });
         match header {

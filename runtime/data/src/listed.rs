@@ -36,6 +36,8 @@ pub(crate) type Load = Box<dyn Fn(&File, &Place) -> Result<Listed, DataError> + 
 pub(crate) struct Unread {
     /// Element type and shape of the array.
     pub header: Header,
+    /// True if the file says only how long the last dimension is at least.
+    pub at_least: bool,
     /// Reads it.
     pub load: Load,
 }

@@ -48,6 +48,19 @@ impl Reader {
     /// Opens a file whose array a program declares with an element type. Numbers in a text file are read as that type; of other files the
     /// header says the type. Fails as [`Reader::open`] does.
     pub fn open_as(from: &FileRef, dtype: Option<DType>) -> Result<Reader, DataError> {
+        Reader::open_wanted(from, dtype, None)
+    }
+
+    /// Opens a file as an array of that type and shape; its header is another if the file holds another array. Fails as [`Reader::open`] does.
+    pub fn open_for(from: &FileRef, dtype: DType, shape: &[u64]) -> Result<Reader, DataError> {
+        Reader::open_wanted(from, Some(dtype), Some(shape))
+    }
+
+    fn open_wanted(
+        from: &FileRef,
+        dtype: Option<DType>,
+        shape: Option<&[u64]>,
+    ) -> Result<Reader, DataError> {
         let mut place = Place {
             file: from.path.clone(),
             key: None,
@@ -66,6 +79,7 @@ impl Reader {
         let wanted = Wanted {
             key: from.key.as_deref(),
             dtype,
+            shape,
         };
         let elements = match (format.open)(&file, about.len(), &wanted, &mut place)? {
             Opened::InOrder(array) => Elements::InOrder(array),
@@ -84,6 +98,11 @@ impl Reader {
             Elements::InOrder(array) => array.header(),
             Elements::Listed(list, _) => &list.header,
         }
+    }
+
+    /// Returns whether the file says only how long the last dimension is at least.
+    pub fn at_least(&self) -> bool {
+        matches!(&self.elements, Elements::Listed(list, _) if list.at_least)
     }
 
     /// Where in the file an array begins whose elements stand one behind the other, not compressed; else 0.

@@ -144,7 +144,7 @@ impl<'a> Origin<'a> {
             }
             (None, made) => return Ok(Origin::Made(made)),
         };
-        let reader = Reader::open_as(&file, Some(dtype)).map_err(failed)?;
+        let reader = Reader::open_for(&file, dtype, shape).map_err(failed)?;
         let extents: Vec<Option<u64>> = shape.iter().copied().map(Some).collect();
         let header = reader.header();
         header.expect(&file.path, dtype, &extents).map_err(failed)?;

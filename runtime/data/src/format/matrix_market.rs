@@ -98,6 +98,7 @@ fn open_as(
     let load = move |file: &File, place: &Place| load(file, compressed, &of, place);
     Ok(Opened::Listed(Unread {
         header,
+        at_least: false,
         load: Box::new(load),
     }))
 }

@@ -65,6 +65,8 @@ pub(crate) struct Wanted<'a> {
     pub key: Option<&'a str>,
     /// The element type that a program declares. Numbers in text files have it; elsewhere the file says the type.
     pub dtype: Option<DType>,
+    /// The shape that a program has for it. Of a file that says only how large a dimension is at least, it is the shape of the array.
+    pub shape: Option<&'a [u64]>,
 }
 
 /// Where an array is.

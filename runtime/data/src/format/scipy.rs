@@ -84,6 +84,7 @@ fn matrix(file: &File, total: u64, place: &Place) -> Result<Option<Unread>, Data
     };
     Ok(Some(Unread {
         header,
+        at_least: false,
         load: Box::new(load),
     }))
 }
@@ -130,6 +131,7 @@ impl Arrays<'_> {
         let wanted = Wanted {
             key: Some(key),
             dtype: None,
+            shape: None,
         };
         match npz::open(self.file, self.total, &wanted, &mut self.place.clone())? {
             Opened::InOrder(array) => Ok(array),

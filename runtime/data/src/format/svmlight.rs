@@ -1,7 +1,7 @@
 //! The SVMlight (LIBSVM) format: a label and the features of one row a line.
 //!
 //! It holds `x`, the features as a matrix, and `y`, the labels. Numbers have the element type that the program declares. Features are counted
-//! from 1, or from 0 if a feature 0 stands in the file. `qid:` and comments are passed over. Must not know boxes or other formats.
+//! from 1, or from 0 if a feature 0 stands in the file; there may be more of them than the file names. `qid:` and comments are passed over. Must not know boxes or other formats.
 //!
 //! ```text
 //! 1 3:0.5 10:2   # row 0: label 1, features 2 and 9
@@ -42,8 +42,13 @@ pub(crate) fn open(
     let features = at == 0;
     let found = pass(file, (dtype, features), place)?;
     place.key = Some(keys[at].clone());
+    // A file may be a part of the rows, in which the last features do not occur.
+    let room = match wanted.shape {
+        Some([_, columns]) => *columns,
+        _ => 0,
+    };
     let shape = match features {
-        true => vec![found.rows, found.columns()],
+        true => vec![found.rows, found.columns().max(room)],
         false => vec![found.rows],
     };
     let header = Header { dtype, shape };
@@ -55,6 +60,7 @@ pub(crate) fn open(
     };
     Ok(Opened::Listed(Unread {
         header,
+        at_least: features,
         load: Box::new(load),
     }))
 }
@@ -140,12 +146,10 @@ impl Pass {
 
     /// The list of elements, if they are still those of the header.
     fn listed(self, header: &Header, place: &Place) -> Result<Listed, DataError> {
-        let columns = self.columns();
         let least = self.features.map_or(0, |(least, _)| least.min(1));
-        let same = match header.shape[..] {
-            [rows] => rows == self.rows,
-            _ => header.shape == [self.rows, columns],
-        };
+        let extent = |at: usize| header.shape.get(at).copied().unwrap_or(0);
+        let (rows, columns) = (extent(0), extent(1));
+        let same = rows == self.rows && self.columns() <= columns;
         if !same {
             return Err(place.error(DAMAGED, "was changed while it was read"));
         }

@@ -114,7 +114,7 @@ fn opened(input: &BatchInput, options: &Options) -> Result<Rows, RunError> {
         (None, made) => return Ok(Rows::Made(made.clone())),
     };
     let failed = |error| RunError::data(ErrorKind::Data, error);
-    let reader = Reader::open_as(&file, Some(input.dtype)).map_err(failed)?;
+    let reader = Reader::open_for(&file, input.dtype, &input.shape).map_err(failed)?;
     let extents: Vec<Option<u64>> = input.shape.iter().copied().map(Some).collect();
     let header = reader.header();
     header

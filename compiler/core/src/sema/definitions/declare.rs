@@ -115,7 +115,7 @@ impl<'a> Checker<'a> {
                     self.define_entity(id);
                 }
             }
-            let mut found = vec![];
+            let (mut found, mut at_least) = (vec![], vec![]);
             for (name, ty) in &inputs {
                 let (Some(header), Type::Tensor { shape, span, .. }) =
                     (self.task.bindings.headers.get(&name.text), ty)
@@ -123,7 +123,7 @@ impl<'a> Checker<'a> {
                     continue;
                 };
                 let shape = shape.as_deref().unwrap_or_default();
-                for (position, number) in shape.iter().zip(&header.shape) {
+                for (at, (position, number)) in shape.iter().zip(&header.shape).enumerate() {
                     let (Position::Expr(expr), Ok(number)) = (position, i64::try_from(*number))
                     else {
                         continue;
@@ -133,9 +133,16 @@ impl<'a> Checker<'a> {
                         && value >= 0
                         && !self.entities.bound_dims.contains_key(&*dim)
                     {
-                        found.push((dim.to_string(), value, name.text.clone(), *span));
+                        let open = header.at_least && at + 1 == header.shape.len();
+                        let of = if open { &mut at_least } else { &mut found };
+                        of.push((dim.to_string(), value, name.text.clone(), *span));
                     }
                 }
+            }
+            if found.is_empty() {
+                // No data say exactly how large the rest is: as large as the largest.
+                at_least.sort_by_key(|(_, value, ..)| std::cmp::Reverse(*value));
+                found = at_least;
             }
             if found.is_empty() {
                 break;

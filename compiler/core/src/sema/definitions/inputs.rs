@@ -16,6 +16,7 @@ use crate::sema::{
     report::dimensions,
     resolve::names::Found,
     sizes::size::Size,
+    world::Header,
 };
 use ein_plan::{DType, Source};
 use einc_diag::{Diagnostic, FileId, Span};
@@ -87,7 +88,12 @@ impl<'a> Checker<'a> {
                 {
                     (have, shape) = (*dtype, own);
                 }
-                self.check_header(&name, *span, positions, &own, (*dtype, have), shape)?;
+                let header = Header {
+                    dtype: have,
+                    shape: shape.to_vec(),
+                    ..*header
+                };
+                self.check_header(&name, *span, positions, &own, *dtype, &header)?;
             }
             self.built.inputs.push(InputInfo {
                 name,
@@ -149,9 +155,10 @@ impl<'a> Checker<'a> {
         span: Span,
         positions: &[Position],
         sizes: &[Size],
-        (declared, have): (DType, DType),
-        header: &[u64],
+        declared: DType,
+        data: &Header,
     ) -> Option<()> {
+        let (have, header) = (data.dtype, data.shape.as_slice());
         if declared != have {
             self.report.push(
                 Diagnostic::error(
@@ -183,14 +190,13 @@ impl<'a> Checker<'a> {
             );
             return None;
         }
-        for ((position, size), number) in positions.iter().zip(sizes).zip(header) {
+        for (at, ((position, size), number)) in positions.iter().zip(sizes).zip(header).enumerate()
+        {
             let Position::Expr(expr) = position else {
                 continue;
             };
-            if size
-                .known()
-                .is_none_or(|known| u64::try_from(known) == Ok(*number))
-            {
+            let fits = |known| u64::try_from(known).is_ok_and(|size| data.fits(at, size));
+            if size.known().is_none_or(fits) {
                 continue;
             }
             let text = self.names.text(expr.span);

@@ -160,6 +160,21 @@ pub(crate) fn stands_in(e: &Expr, name: &str) -> bool {
     found.contains(&name)
 }
 
+/// Returns whether a name stands alone in a position of an access in an expression.
+pub(crate) fn stands_alone(e: &Expr, name: &str) -> bool {
+    let mut open = vec![e];
+    while let Some(e) = open.pop() {
+        let alone = |position| bare_name(position).is_some_and(|(bare, _)| bare == name);
+        if let ExprKind::Access { positions, .. } = &*e.kind
+            && positions.iter().any(alone)
+        {
+            return true;
+        }
+        open.extend(e.kind.children());
+    }
+    false
+}
+
 /// The first access of a name in an expression that has `..`, or of a call if there is none: what is read, and its positions.
 pub(crate) fn access_with_rest(expr: &Expr) -> Option<(&Expr, &[Position])> {
     let (mut called, mut open) = (None, vec![expr]);

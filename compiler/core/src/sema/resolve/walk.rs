@@ -34,7 +34,7 @@ pub(crate) struct Walk<'w, 'a> {
     pub(crate) pending: Vec<(&'a str, Span)>,
     /// Values that have the name of a block's counter, outside of that block. Each is the number of rounds, unless an index has the
     /// name.
-    pub(super) counters: Vec<(&'a str, Span)>,
+    pub(crate) counters: Vec<(&'a str, Span)>,
     /// Scalars of the file that stand alone in a position.
     pub(crate) scalars: Vec<(&'a str, Span)>,
     pub(crate) depth: usize,

@@ -108,7 +108,7 @@ impl<'a> Walk<'_, 'a> {
     }
 
     /// A position of an access. A name alone in it is an index or a scalar; the counter of a block is an index outside of its block.
-    fn position(&mut self, expr: &'a Expr) {
+    pub(crate) fn position(&mut self, expr: &'a Expr) {
         if let ExprKind::Name(name) = &*expr.kind {
             if self.is_outer_counter(name) {
                 return self.note_implicit(name, expr.span);

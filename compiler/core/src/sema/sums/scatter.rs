@@ -18,7 +18,7 @@ use crate::sema::{
     expressions::arena::{ExprId, Form, TensorRef, Ty, VarId},
     expressions::scope::{Binding, Context, Scope},
     resolve::Resolver,
-    resolve::forms::{bare_name, bound_index, key},
+    resolve::forms::{bare_name, bound_index, key, stands_alone},
     resolve::static_scope::{StaticScope, Unit},
     resolve::walk::Walk,
     sizes::ranges::{Obligation, Open, Stated, StatedBy},
@@ -66,10 +66,16 @@ impl<'a> Walk<'_, 'a> {
             let bound = bound_index(position);
             match (position, bound) {
                 (Position::Rest(_), _) | (_, Some((_, _, Some(_)))) => self.bind(position, true),
-                (Position::Expr(expr), _) => self.expr(expr, true),
+                (Position::Expr(expr), _) => self.position(expr),
             }
         }
         self.left = false;
+        // A block's counter whose name the right side has as an index is that index on the left, too.
+        for (name, span) in self.counters.clone() {
+            if stands_alone(value, name) {
+                self.note_implicit(name, span);
+            }
+        }
         self.settle_pending();
         let indices = std::mem::take(&mut self.implicit);
         self.bound.extend(indices);

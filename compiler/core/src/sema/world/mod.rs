@@ -28,6 +28,8 @@ pub struct Header {
     pub shape: Vec<u64>,
     /// Number of elements that a file of a sparse tensor lists; `None`: it holds all.
     pub listed: Option<u64>,
+    /// True if the data say only how long the last dimension is at least.
+    pub at_least: bool,
 }
 
 impl Header {
@@ -37,7 +39,15 @@ impl Header {
             dtype,
             shape,
             listed: None,
+            at_least: false,
         }
+    }
+
+    /// Returns whether the data may be those of a dimension of `size` numbers.
+    pub(crate) fn fits(&self, dimension: usize, size: u64) -> bool {
+        let extent = self.shape.get(dimension).copied();
+        let last = self.at_least && dimension + 1 == self.shape.len();
+        extent == Some(size) || (last && extent < Some(size))
     }
 }
 
