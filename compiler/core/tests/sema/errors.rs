@@ -167,6 +167,10 @@ fn guesses_are_near_and_hints_say_what_to_write() {
             "to sum over it, write `sum[i] query[i]`",
         ),
         (
+            "fn f(x[.., n]) -> y[.., n] { repeat k < 9 until all[..] (y[.., 0] < 1) { state y[.., n] = x[.., n]; next y[.., n] = y[.., n] / 2 } }\nr[p,i] = f(A[p])[i]",
+            "`..` in its signature stands for `p` as well: pass the whole tensor, `f(A)[p, …]` in place of `f(A[p])[…]` / all calls make their rounds together: let the number not depend on what is passed",
+        ),
+        (
             "r[n, ..] = A[n, ..] / (sum[..] A[n, ..])",
             "write an index for each of these dimensions",
         ),

@@ -211,7 +211,7 @@ impl<'a> Checker<'a> {
             }));
         }
         let value = self.position_value(value, bound.span)?;
-        self.for_every(value, bound.span, "the number of rounds")?;
+        self.for_every(place.scope, value, bound.span, "the number of rounds")?;
         let name = format!("{}.bound", frame.name);
         let role = Role::Hidden;
         let tensor = self.add_statement(name, value, vec![], vec![], bound.span, role);
@@ -219,16 +219,30 @@ impl<'a> Checker<'a> {
     }
 
     /// An error where a value that ends the rounds is another for every value of an index around.
-    fn for_every(&mut self, value: ExprId, span: Span, what: &str) -> Option<()> {
+    fn for_every(
+        &mut self,
+        scope: &Scope<'a>,
+        value: ExprId,
+        span: Span,
+        what: &str,
+    ) -> Option<()> {
         let Some(var) = self.arena.free(value).first().copied() else {
             return Some(());
         };
         let index = self.indices.vars[var.0 as usize].name.clone();
-        self.report.push(
-            Diagnostic::error("E0514", format!("{what} is another for every `{index}`"))
-                .at(span, format!("in a function that is called for every `{index}`"))
-                .help("all calls make their rounds together: let the number not depend on what is passed"),
-        );
+        let mut error =
+            Diagnostic::error("E0514", format!("{what} is another for every `{index}`")).at(
+                span,
+                format!("in a function that is called for every `{index}`"),
+            );
+        if scope.rest.is_some() {
+            error = error.help(format!(
+                "`..` in its signature stands for `{index}` as well: pass the whole tensor, `f(A)[{index}, …]` in place of `f(A[{index}])[…]`"
+            ));
+        }
+        self.report.push(error.help(
+            "all calls make their rounds together: let the number not depend on what is passed",
+        ));
         None
     }
 
@@ -394,7 +408,7 @@ impl<'a> Checker<'a> {
         let solved = self.close_behind(value.is_none());
         let value = value.filter(|_| solved)?;
         let value = self.condition("`until`", (value, until.span))?;
-        self.for_every(value, until.span, "`until`")?;
+        self.for_every(scope, value, until.span, "`until`")?;
         let name = format!("{}.until", frame.name);
         Some(self.add_statement(name, value, vec![], vec![], until.span, Role::Hidden))
     }
