@@ -27,6 +27,14 @@ const PROGRAMS: &[(&str, &str)] = &[
          output even; output flat; output half; output place; output u",
         "even = [[6 8]\n        [3 4]]\nflat = [1 2 3 4 5 6]\nhalf = [ 3 10]\nplace = [0 0 0 9]\nu = 32\n",
     ),
+    // Nothing of nothing: no columns, and no rows.
+    (
+        "use std.array
+         x[i < 4, j < 0] = f64(i); z[i < 0, j < 3] = f64(j)
+         y = array.flatten(x); u = array.flatten(z); s = sum[k] y[k]
+         output y; output u; output s",
+        "y = []\nu = []\ns = 0.0\n",
+    ),
     // Infinity is a value: what lies between two equal ones is as large, and what stands at a place is the value there.
     (
         "use std.stats

@@ -135,7 +135,9 @@ impl<'a> Checker<'a> {
                 Err(why) => return self.not_once(target, span, why),
             }
         }
-        if let Some(lost) = indices.iter().find(|var| !met.contains(var)) {
+        // Without places there is nothing to give, and a step that is a size may be 0: `y[size(m) * i + j]`.
+        let none = sizes.iter().any(|size| size.known() == Some(0));
+        if let Some(lost) = indices.iter().find(|var| !none && !met.contains(var)) {
             let name = &self.indices.vars[lost.0 as usize].name;
             let why = format!("`{name}` does not change the place");
             return self.not_once(target, target.target.span, why);
