@@ -35,6 +35,24 @@ const PROGRAMS: &[(&str, &str)] = &[
          output y; output u; output s",
         "y = []\nu = []\ns = 0.0\n",
     ),
+    // The root of a negative real number has the sign of its imaginary part, as log and angle do, that of a zero too.
+    (
+        "input y: f64[3] = 0
+         z[i] = complex(f64(1.5), y[i]); b[i] = -z[i]; r[i] = sqrt(b[i]); h[i] = b[i]^0.5; s[i] = sqrt(conj(b[i])); t[i < 3] = sqrt(complex(f64(-4), f64(0 * i)))
+         a[i] = angle(b[i]) / pi
+         output r; output h; output s; output t; output a",
+        "r = [0.-1.22474487j 0.-1.22474487j 0.-1.22474487j]\nh = [0.-1.22474487j 0.-1.22474487j 0.-1.22474487j]\n\
+         s = [0.+1.22474487j 0.+1.22474487j 0.+1.22474487j]\nt = [0.+2.j 0.+2.j 0.+2.j]\na = [-1. -1. -1.]\n",
+    ),
+    // A power of 0 is 0 where the exponent's real part is positive, and 1 where the exponent is 0.
+    (
+        "input z: c128[2] = 0
+         input x: f64[2] = [1.5, 0]
+         a[i] = z[i]^x[i]; b[i] = z[i]^complex(f64(1), f64(2)); c[i] = (z[i] + 4)^1.5; d[i] = x[i]^complex(f64(1), f64(0))
+         g = grad(sum[i] re(z[i]^1.5), z)
+         output a; output b; output c; output d; output g",
+        "a = [0.+0.j 1.+0.j]\nb = [0.+0.j 0.+0.j]\nc = [8.+0.j 8.+0.j]\nd = [1.5+0.j 0. +0.j]\ng = [0.-0.j 0.-0.j]\n",
+    ),
     // Infinity is a value: what lies between two equal ones is as large, and what stands at a place is the value there.
     (
         "use std.stats

@@ -168,7 +168,7 @@ impl Splitter<'_, '_> {
     }
 
     /// The principal root: with s = √((|z| + |a|) / 2) and t = |b| / (2s), it is s + ti where a is not negative, else t + si, and its imaginary
-    /// part has the sign of b.
+    /// part has the sign of b, that of a zero too: the cut is continuous from above for 0 and from below for -0.
     fn root(&mut self, x: Value) -> Value {
         let (zero, half) = (self.number(0.0, x.part), self.number(0.5, x.part));
         let [re, im] = self.whole(x);
@@ -187,7 +187,13 @@ impl Splitter<'_, '_> {
         let is_right = self.test(Function::Ge, re, zero);
         let root_re = self.choose(is_right, large, small);
         let root_im = self.choose(is_right, small, large);
-        let is_below = self.test(Function::Lt, im, zero);
+        let one = self.number(1.0, x.part);
+        let inverse = self.call(Function::Div, &[one, im]);
+        let (negative, negative_zero) = (
+            self.test(Function::Lt, im, zero),
+            self.test(Function::Lt, inverse, zero),
+        );
+        let is_below = self.test(Function::Or, negative, negative_zero);
         let turned = self.call(Function::Neg, &[root_im]);
         Value {
             re: Some(root_re),

@@ -321,7 +321,36 @@ impl Checker<'_> {
         let (x, y) = self.unify(a, b, "`^`")?;
         let log = self.apply(Function::Log, vec![x], span)?;
         let product = self.apply(Function::Mul, vec![y, log], span)?;
-        self.apply(Function::Exp, vec![product], span)
+        let power = self.apply(Function::Exp, vec![product], span)?;
+        self.power_of_zero((x, y), power, span)
+    }
+
+    /// A power x^y that is 0 where x is 0 and the real part of y positive, 1 where both are 0, and `power` elsewhere: of 0 there is no logarithm.
+    fn power_of_zero(
+        &mut self,
+        (x, y): (ExprId, ExprId),
+        power: ExprId,
+        span: Span,
+    ) -> Option<ExprId> {
+        let dtype = self.complex_type(x)?;
+        let part = Ty::Typed(dtype.part()?);
+        let number = |checker: &mut Self, value| {
+            let number = checker.arena.whole(Size::number(value));
+            checker.coerce(number, dtype, span)
+        };
+        let (zero, one) = (number(self, 0)?, number(self, 1)?);
+        let real = self
+            .arena
+            .add(Form::Complex(ComplexForm::Real, vec![y]), part);
+        let nothing = self
+            .arena
+            .add(Form::Complex(ComplexForm::Real, vec![zero]), part);
+        let of_zero = self.apply(Function::Eq, vec![x, zero], span)?;
+        let to_zero = self.apply(Function::Eq, vec![y, zero], span)?;
+        let rises = self.apply(Function::Gt, vec![real, nothing], span)?;
+        let at_zero = self.apply(Function::And, vec![of_zero, rises], span)?;
+        let power = self.apply(Function::Select, vec![to_zero, one, power], span)?;
+        self.apply(Function::Select, vec![at_zero, zero, power], span)
     }
 
     /// z^n by squaring.
