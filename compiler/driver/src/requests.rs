@@ -239,8 +239,8 @@ mod tests {
 
     #[test]
     fn a_run_does_without_files_that_are_not_there_and_that_nothing_needs() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("there.npy"), "").unwrap();
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("there.npy"), "").expect("a file");
         let text = "dim M\ninput a: f32[M] = load(\"there.npy\")\ninput b: f32 = load(\"gone.npy\")\ninput c: f32 = load(\"gone.npy\")\n\
                     d = 2 * b\noutput c";
         let kept = |purpose| {
