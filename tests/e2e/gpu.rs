@@ -89,7 +89,7 @@ fn assert_near(found: &str, wanted: &str) {
     }
 }
 
-/// What the processor gives.
+/// The processor's results.
 fn wanted() -> String {
     let folder = tempfile::tempdir().unwrap();
     let mut command = einc_command(&["run"]);

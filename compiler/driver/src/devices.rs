@@ -63,7 +63,7 @@ pub fn gpus() -> Result<Vec<ein_cuda::Properties>, String> {
     ein_cuda::nvidia_gpus()
 }
 
-/// What a GPU needs besides its driver and is missing, in words.
+/// The libraries that a GPU needs besides its driver and that are missing, in words.
 pub fn gpu_libraries_missing() -> Vec<String> {
     ein_cuda::nvidia_missing()
 }

@@ -40,7 +40,7 @@ impl Driven {
         self.gpu.has_matrices().err()
     }
 
-    /// What the driver gives; where it fails, the run ends with its words.
+    /// Returns the driver's result; where the driver fails, the run ends with its words.
     fn done<T>(&self, result: Result<T, Failure>) -> T {
         result.unwrap_or_else(|failure| self.stops(&failure.to_string()))
     }

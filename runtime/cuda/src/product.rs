@@ -36,7 +36,7 @@ pub(crate) struct Product {
     element: DType,
     /// Type of the library's result.
     made: DType,
-    /// What is multiplied to all elements.
+    /// A factor of all elements.
     scale: f64,
     /// The copy from the library's result to the kernel's.
     copied: Part,
@@ -242,7 +242,7 @@ impl Product {
         if result.kind.elements() == 0 {
             return Some(vec![result.into()]);
         }
-        // What is packed is in memory till the product is launched.
+        // Packed factors are in memory till the product is launched.
         let (left, _left) = self.matrix(&self.left, run)?;
         let (right, _right) = self.matrix(&self.right, run)?;
         let multiply = |result: Matrix| {

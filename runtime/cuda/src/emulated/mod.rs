@@ -230,6 +230,15 @@ mod tests {
 
     /// A text of ours, launched on memory of so many numbers.
     fn launched(body: &str, meeting: Meeting, threads: u32) -> Result<Vec<i32>, String> {
+        launched_in(1, body, meeting, threads)
+    }
+
+    fn launched_in(
+        blocks: u32,
+        body: &str,
+        meeting: Meeting,
+        threads: u32,
+    ) -> Result<Vec<i32>, String> {
         let machine = Emulated::new().unwrap();
         let text = Text {
             parameters: vec![
@@ -243,7 +252,7 @@ mod tests {
         let memory = machine.allocate(64 * 4);
         machine.clear(memory, 64 * 4);
         let arguments = [Argument::Whole(64), Argument::Memory(memory, 64 * 4)];
-        let ended = module.launch(0, 1, threads, &arguments);
+        let ended = module.launch(0, blocks, threads, &arguments);
         let mut bytes = [0; 64 * 4];
         machine.read(memory, &mut bytes);
         machine.free(memory, 64 * 4);
@@ -269,6 +278,17 @@ mod tests {
         let numbers = launched(body, Meeting::Block, 64).unwrap();
         let wanted: Vec<i32> = (0..64).map(|thread| (63 - thread) * 10).collect();
         assert_eq!(numbers, wanted);
+    }
+
+    #[test]
+    fn a_barrier_that_is_missing_shows() {
+        let body = "    __shared__ int all[32];\n    \
+                    all[threadIdx.x] = 0;\n    \
+                    __syncthreads();\n    \
+                    all[threadIdx.x] = threadIdx.x + 1;\n    \
+                    to0[blockIdx.x * 32 + threadIdx.x] = all[31 - threadIdx.x];\n";
+        let numbers = launched_in(2, body, Meeting::Block, 32).unwrap();
+        assert_ne!(numbers[..32], numbers[32..]);
     }
 
     #[test]

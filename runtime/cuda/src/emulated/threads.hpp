@@ -107,8 +107,14 @@ static inline void fiber_begins() {
     launch.fibers[thread_number].waits = ended;
 }
 
+// The threads of a block take their turns from the first to the last in one block and from the last to the first in the next, so that results
+// which depend on who comes first are seen: no barrier stands where one must.
+static unsigned in_turn(unsigned number, unsigned turn) {
+    return turn % 2 == 0 ? number : block_size - 1 - number;
+}
+
 // Runs the threads of a block in turns; those of a warp, or of the block, go on when all that have not ended wait for it.
-static void block_in_turns(Launch& launch, char* stacks, unsigned long long stack) {
+static void block_in_turns(Launch& launch, unsigned turn, char* stacks, unsigned long long stack) {
     for (unsigned thread = 0; thread < block_size; ++thread) {
         Fiber& fiber = launch.fibers[thread];
         getcontext(&fiber.context);
@@ -121,7 +127,8 @@ static void block_in_turns(Launch& launch, char* stacks, unsigned long long stac
     }
     for (;;) {
         bool all_ended = true, goes_on = false, all_at_block = true;
-        for (unsigned thread = 0; thread < block_size; ++thread) {
+        for (unsigned number = 0; number < block_size; ++number) {
+            const unsigned thread = in_turn(number, turn);
             if (launch.fibers[thread].waits == runs) {
                 thread_number = thread;
                 swapcontext(&launch.scheduler, &launch.fibers[thread].context);
@@ -160,9 +167,16 @@ static bool launch(unsigned blocks, unsigned threads, bool meet, void (*body)(vo
     const unsigned long long stack = 32 << 10;
     char* stacks = meet ? (char*)malloc(threads * stack) : nullptr;
     launch.fibers = meet ? (Fiber*)malloc(threads * sizeof(Fiber)) : nullptr;
+    // Of launches of one block, every other one begins with the last thread.
+    static thread_local unsigned launches = 0;
+    const unsigned first = launches++;
     for (block_number = 0; block_number < blocks && !launch.wrong.what; ++block_number) {
-        if (meet) block_in_turns(launch, stacks, stack);
-        else for (thread_number = 0; thread_number < threads; ++thread_number) body(arguments);
+        const unsigned turn = first + block_number;
+        if (meet) block_in_turns(launch, turn, stacks, stack);
+        else for (unsigned number = 0; number < threads; ++number) {
+            thread_number = in_turn(number, turn);
+            body(arguments);
+        }
     }
     free(stacks);
     free(launch.fibers);

@@ -42,7 +42,7 @@ const std::pair<const uint64_t, Given>* owner(uint64_t at) {
     --next;
     return at < next->first + next->second.bytes ? &*next : nullptr;
 }
-// Whether so many bytes from an address on are given out by the GPU of the current context. No GPU sees another one's memory.
+// True if so many bytes from an address on are given out by the GPU of the current context. No GPU sees another one's memory.
 bool inside(uint64_t at, size_t bytes) {
     const auto own = owner(at);
     return own ? own->second.context == current && at + bytes <= own->first + own->second.bytes : bytes == 0;

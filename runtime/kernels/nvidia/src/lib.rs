@@ -230,7 +230,7 @@ impl Nvidia {
         let refused = DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY);
         match ask() {
             Err(error) if error == refused => {
-                // What is given back already may be free once the stream has come so far.
+                // Memory that is given back already may be free once the stream has come so far.
                 self.synchronize()?;
                 let pool = self.pool()?;
                 // SAFETY: the pool is the device's own.
