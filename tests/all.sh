@@ -44,7 +44,7 @@ EIN_DEVICE=emulated cargo test --release --workspace --exclude ein-mpi --locked 
 host=target/host-cuda
 sh runtime/cuda/tests/host/build.sh "$host"
 on_host() {
-  EIN_DEVICE=gpu XDG_CACHE_HOME="$PWD/$host/cache" LD_LIBRARY_PATH="$PWD/$host${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" cargo test --release --workspace --exclude ein-mpi --locked "$@"
+  EIN_DEVICE=gpu PROPTEST_RNG_SEED=1 XDG_CACHE_HOME="$PWD/$host/cache" LD_LIBRARY_PATH="$PWD/$host${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" cargo test --release --workspace --exclude ein-mpi --locked "$@"
 }
 on_host --test gpu_products --test gpu_groups --test gpu_random
 on_host --test e2e -- properties
