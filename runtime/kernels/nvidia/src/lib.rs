@@ -19,7 +19,6 @@ use cudarc::driver::{CudaContext, CudaStream, sys};
 use matrices::MatrixLibrary;
 use std::ffi::{CString, c_void};
 use std::fmt;
-use std::mem::size_of_val;
 use std::sync::{Arc, OnceLock};
 
 /// The properties of a GPU.
@@ -127,7 +126,7 @@ pub fn list() -> Result<Vec<Properties>, String> {
         .collect()
 }
 
-/// Returns what a GPU needs besides its driver and is missing, in words.
+/// Returns the libraries that a GPU needs besides its driver and that are missing, in words.
 pub fn missing() -> Vec<String> {
     let all = [compiler::present(), matrices::present()];
     all.into_iter().filter_map(Result::err).collect()
@@ -377,7 +376,6 @@ impl Nvidia {
             .iter()
             .map(|word| (&raw const *word).cast_mut().cast());
         let mut pointers: Vec<*mut c_void> = pointers.collect();
-        debug_assert_eq!(size_of_val(words), 8 * pointers.len());
         // SAFETY: the words are the function's parameters, and are copied by this call. What it does with memory is its writer's to answer for.
         let launched = unsafe {
             result::launch_kernel(
