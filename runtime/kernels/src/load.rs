@@ -130,6 +130,35 @@ fn strip_of<S: Copy, T: Copy>(
     });
 }
 
+/// Runs that take turns: `to[l] = from[offsets[l % n] + l / n · step]` for `n` offsets.
+#[inline(always)]
+fn turns_of<S: Copy, T: Copy>(
+    to: &mut [T],
+    from: &[S],
+    offsets: &[i64],
+    step: i64,
+    f: impl Fn(S) -> T,
+) {
+    if let ([one, other], 1) = (offsets, step) {
+        let (pairs, last) = to.as_chunks_mut::<2>();
+        let one = &from[*one as usize..][..pairs.len() + last.len()];
+        let other = &from[*other as usize..][..pairs.len()];
+        for ((pair, one), other) in pairs.iter_mut().zip(one).zip(other) {
+            *pair = [f(*one), f(*other)];
+        }
+        if let ([last], Some(one)) = (last, one.get(pairs.len())) {
+            *last = f(*one);
+        }
+        return;
+    }
+    for (first, offset) in offsets.iter().enumerate().take(to.len()) {
+        let turns = to[first..].iter_mut().step_by(offsets.len());
+        for (turn, to) in (0..).zip(turns) {
+            *to = f(from[(offset + turn * step) as usize]);
+        }
+    }
+}
+
 /// Chosen elements: `to[l] = from[offsets[l]]` where the offset is not negative; other lanes are left.
 #[inline(always)]
 fn chosen_of<S: Copy, T: Copy>(to: &mut [T], from: &[S], offsets: &[i64], f: impl Fn(S) -> T) {
@@ -150,6 +179,8 @@ pub(crate) enum Pattern<'a> {
     },
     /// One run, all inside.
     Run { offset: i64, step: i64 },
+    /// One run that goes round these, which are `step` further each time.
+    Turns { offsets: &'a [i64], step: i64 },
     /// Anywhere; negative where there is nothing to read.
     Chosen(&'a [i64]),
 }
@@ -203,6 +234,7 @@ fn by_pattern<S: Copy, T: Copy>(
             extents,
         } => strip_of(to, from, *offset, steps, extents, f),
         Pattern::Run { offset, step } => run_of(to, from, *offset, *step, f),
+        Pattern::Turns { offsets, step } => turns_of(to, from, offsets, *step, f),
         Pattern::Chosen(offsets) => chosen_of(to, from, offsets, f),
     }
 }

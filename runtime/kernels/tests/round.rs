@@ -117,3 +117,25 @@ fn conditions_keep_reads_inside() {
         check(value);
     }
 }
+
+#[test]
+fn positions_that_take_turns() {
+    for value in [
+        "a0[rem(j, 2), floordiv(j, 2)]",
+        "a0[rem(j + 1, 2), floordiv(j + 1, 2)]",
+        "a0[rem(1099 - j, 3), floordiv(1099 - j, 3) + i]",
+        "a0[rem(j, 7), floordiv(j, 7)] + f32(a1[rem(2 * j, 4), floordiv(j, 2)])",
+        "a0[rem(j, 5), j]",
+        "a0[i, floordiv(j, 4)] * a0[rem(j, 4), 3]",
+        // Turns that do not fit each other, that are long, and that end with the modulus of a quotient.
+        "a0[rem(j, 2), floordiv(j, 3)]",
+        "a0[rem(3 * j, 7), floordiv(3 * j, 7)]",
+        "a0[rem(floordiv(j, 2), 5), rem(j, 2)]",
+        "a0[rem(floordiv(j, 3), 4), rem(floordiv(j, 3), 50)]",
+        // Past the end of a part.
+        "a0[rem(j, 2), floordiv(j, 2) + 600] else 2.0",
+        "a0[rem(j, 8), floordiv(j, 2)]",
+    ] {
+        check(value);
+    }
+}

@@ -464,7 +464,8 @@ impl Affine {
         .plus(self, factor)
     }
 
-    fn plus(&self, other: &Affine, factor: i64) -> Option<Affine> {
+    /// `self + factor · other`; `None` if a coefficient overflows.
+    pub fn plus(&self, other: &Affine, factor: i64) -> Option<Affine> {
         let mut terms: std::collections::BTreeMap<IndexId, i64> =
             self.terms.iter().copied().collect();
         for (index, coefficient) in &other.terms {

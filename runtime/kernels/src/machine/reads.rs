@@ -8,6 +8,7 @@
 //! ```
 
 use super::Machine;
+use super::runs::runs;
 use crate::Fault;
 use crate::load::{Extents, Lane, Pattern, along};
 use crate::nest::WIDTH;
@@ -17,7 +18,7 @@ use crate::stream;
 use ein_plan::DType;
 
 /// The least and the greatest value along a strip, of a form whose first value and steps these are.
-fn ends(first: i64, lanes: &[i64], strip: &Extents) -> (i64, i64) {
+pub(super) fn ends(first: i64, lanes: &[i64], strip: &Extents) -> (i64, i64) {
     let (mut low, mut high) = (first, first);
     for (step, size) in lanes.iter().zip(&strip.sizes) {
         let far = step * (*size as i64 - 1).max(0);
@@ -214,6 +215,8 @@ impl Machine<'_, '_> {
         let missing = if inside && !read.scattered && !wide && !short {
             self.read_round(to, read, strip, &firsts);
             false
+        } else if inside && !read.scattered && !wide && self.read_turns(to, read, strip, &firsts) {
+            false
         } else if read.scattered || wide || round {
             self.read_chosen(to, read, strip, n)
         } else {
@@ -233,15 +236,8 @@ impl Machine<'_, '_> {
     ) -> bool {
         let run = strip.run();
         let mut missing = false;
-        // The runs are walked with the machine borrowed, so their beginnings are listed first.
-        let mut runs: Vec<(usize, [usize; 8])> = Vec::with_capacity(strip.lanes() / run.max(1));
-        strip.runs(|lane, at| {
-            let mut coordinates = [0; 8];
-            coordinates[..at.len()].copy_from_slice(at);
-            runs.push((lane, coordinates));
-        });
         let outer = strip.sizes.len().saturating_sub(1);
-        for (lane, at) in runs {
+        for (lane, at) in runs(strip) {
             let at = &at[..outer];
             // The lanes begin..end of the run are inside in every dimension.
             let (mut begin, mut end) = (0i64, run as i64);
@@ -384,10 +380,11 @@ impl Machine<'_, '_> {
                 ($bank:ident, $zero:expr) => {{
                     let (before, to) = self.$bank.split(to, n);
                     let other = other.map(|r| before.lanes(r, n));
-                    for (l, m) in self.missing[..n].iter().enumerate() {
-                        if *m != 0 {
-                            to[l] = other.map_or($zero, |o| o[l]);
-                        }
+                    let lanes = to.iter_mut().zip(&self.missing[..n]);
+                    match other {
+                        None => lanes.for_each(|(to, m)| *to = if *m != 0 { $zero } else { *to }),
+                        Some(other) => (lanes.zip(other))
+                            .for_each(|((to, m), other)| *to = if *m != 0 { *other } else { *to }),
                     }
                 }};
             }
