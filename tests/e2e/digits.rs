@@ -54,6 +54,96 @@ fn tensors_of_other_shapes_have_the_same_elements() {
     }
 }
 
+/// Places at which several values meet: with gaps, in two dimensions, from both ends, as a greatest, as a sum of products.
+const MEETING: &str = "dim N, C, F, Y, X
+input I: f64[N, C, Y, X]; input W: f64[C, F, 3, 4]; input w: f64[5]; input long: f64[40]
+up[n, f, 2*y + r, 3*x + s]: f64[N, F, 2*Y + 1, 3*X + 1] += I[n,c,y,x] * W[c,f,r,s]
+full[i + j]: f64[Y + 4]   += I[0,0,i,0] * w[j]
+back[4 + i - j]: f64[Y + 4] += I[0,0,i,0] * w[j]
+sure[2*i + j, c]: f64[2*Y + 9, C] += where(I[0,c,i,0] > 0, I[0,c,i,0] * w[j], 0)
+peak[2*i + j]: f64[2*Y + 3]  max= I[0,0,i,0] - w[j]
+wide[i + j]: f64[Y + 39]   += I[0,0,i,0] * long[j]
+loss = sum[n,f,p,q] up[n,f,p,q]^2
+gI[n,c,y,x] = grad(loss, I)[n,c,y,x]
+gW[c,f,r,s] = grad(loss, W)[c,f,r,s]
+output up; output full; output back; output sure; output peak; output wide; output gI; output gW
+";
+
+#[test]
+fn values_that_meet_are_those_of_plain_loops() {
+    for (n, c, f, y, x, sites) in [
+        (2, 3, 2, 5, 4, 1),
+        (1, 2, 3, 7, 6, 2),
+        (3, 1, 2, 9, 5, 3),
+        (2, 2, 1, 6, 11, 4),
+        (1, 3, 5, 13, 3, 5),
+    ] {
+        let image = Tensor::noise(&[n, c, y, x], 1);
+        let kernel = Tensor::noise(&[c, f, 3, 4], 2);
+        let w = Tensor::noise(&[5], 3);
+        let long = Tensor::noise(&[40], 4);
+        let zeros = |shape: &[usize]| Tensor::from_fn(shape, |_| 0.0);
+        let column = |channel: usize, i: usize| image.data[(channel * y + i) * x];
+        let (rows, columns) = (2 * y + 1, 3 * x + 1);
+        let mut up = zeros(&[n, f, rows, columns]);
+        let mut places = vec![];
+        for at in 0..n * c * y * x * f * 12 {
+            let (s, r, g) = (at % 4, at / 4 % 3, at / 12 % f);
+            let point = at / 12 / f;
+            let (b, a, k, m) = (
+                point % x,
+                point / x % y,
+                point / x / y % c,
+                point / x / y / c,
+            );
+            let to = ((m * f + g) * rows + 2 * a + r) * columns + 3 * b + s;
+            let by = ((k * f + g) * 3 + r) * 4 + s;
+            up.data[to] += image.data[point] * kernel.data[by];
+            places.push((to, point, by));
+        }
+        let (mut of_image, mut of_kernel) = (zeros(&image.shape), zeros(&kernel.shape));
+        for (to, point, by) in places {
+            of_image.data[point] += 2.0 * up.data[to] * kernel.data[by];
+            of_kernel.data[by] += 2.0 * up.data[to] * image.data[point];
+        }
+        let (mut full, mut back) = (zeros(&[y + 4]), zeros(&[y + 4]));
+        let (mut sure, mut peak) = (
+            zeros(&[2 * y + 9, c]),
+            Tensor::from_fn(&[2 * y + 3], |_| f64::NEG_INFINITY),
+        );
+        let mut wide = zeros(&[y + 39]);
+        for i in 0..y {
+            for (j, w) in w.data.iter().enumerate() {
+                full.data[i + j] += column(0, i) * w;
+                back.data[4 + i - j] += column(0, i) * w;
+                peak.data[2 * i + j] = peak.data[2 * i + j].max(column(0, i) - w);
+                for k in 0..c {
+                    sure.data[(2 * i + j) * c + k] += column(k, i).max(0.0) * w;
+                }
+            }
+            for (j, w) in long.data.iter().enumerate() {
+                wide.data[i + j] += column(0, i) * w;
+            }
+        }
+        let expected = [
+            ("up", up),
+            ("full", full),
+            ("back", back),
+            ("sure", sure),
+            ("peak", peak),
+            ("wide", wide),
+            ("gI", of_image),
+            ("gW", of_kernel),
+        ];
+        gives(
+            MEETING,
+            &[("I", image), ("W", kernel), ("w", w), ("long", long)],
+            &expected,
+            sites,
+        );
+    }
+}
+
 /// Running reductions in both directions, over rows too, with a gradient.
 const RUNNING: &str = "dim N
 input x: f64[N]; input U: f64[3, N]

@@ -288,7 +288,7 @@ def other():
     contestants = {}
     if torch:
         images, kernels = torch.from_numpy(image), torch.from_numpy(kernel)
-        contestants["torch"] = lambda: torch.nn.functional.conv_transpose2d(images + 0.1, kernels, stride=2)
+        contestants["torch"] = lambda: torch.nn.functional.conv_transpose2d(torch.relu(images + 0.1), kernels, stride=2)
     compare(
         f"conv_transpose of {n} x {c} x {m} x {m} by {c} x {f} x {k} x {k}, stride 2",
         f"""dim N = {n}; dim C = {c}; dim F = {f}; dim M = {m}; dim K = {k}; dim Y = {2 * m + k - 2}
@@ -296,7 +296,7 @@ input I0: f32[N, C, M, M]
 input W: f32[C, F, K, K]
 repeat t < ROUNDS {{
   state q = 0.0
-  I[n,c,y,x] = I0[n,c,y,x] + q
+  I[n,c,y,x] = max(I0[n,c,y,x] + q, 0)
   O[n,f,2*y+r,2*x+s]: f32[N, F, Y, Y] += I[n,c,y,x] * W[c,f,r,s]
   next q = 0.001 * O[0,0,0,0]
 }}
@@ -305,6 +305,7 @@ output q
         {"I0": image, "W": kernel},
         contestants,
     )
+    windows(torch)
     # One-hot sums as a new user writes them.
     n, k = 1_000_000, 1000
     x, label = generator.random(n), generator.integers(0, k, n)
@@ -324,6 +325,50 @@ output q
         {"x": x, "label": label},
         {"numpy": lambda: np.bincount(label, x + 0.1, k)},
     )
+
+
+def windows(torch):
+    """Windows that move by two places, with their gradients."""
+    n, c, m = 8, 64, 32
+    image, kernel = generator.random((n, c, 2 * m + 1, 2 * m + 1), np.float32), generator.random((c, c, 3, 3), np.float32)
+    programs = {
+        "conv": "sum[c<C, r<3, s<3] z[n,c,2*i+r,2*j+s] * w[f,c,r,s]",
+        "max": "max[r<3, s<3] z[n,f,2*i+r,2*j+s]",
+    }
+
+    def step(name):
+        with_gradient = [torch.from_numpy(array).requires_grad_() for array in (image, kernel)]
+
+        def run():
+            images, kernels = with_gradient
+            images.grad = kernels.grad = None
+            z = torch.relu(images + 0.1)
+            y = torch.nn.functional.conv2d(z, kernels, stride=2) if name == "conv" else torch.nn.functional.max_pool2d(z, 3, stride=2)
+            (y**3).sum().backward()
+
+        return run
+
+    for name, value in programs.items():
+        compare(
+            f"{name} of 3 x 3 windows, stride 2, over {n} x {c} x {2 * m + 1} x {2 * m + 1}, with gradients",
+            f"""dim N = {n}; dim C = {c}; dim M = {m}
+input x: f32[N, C, 2*M + 1, 2*M + 1]
+input W: f32[C, C, 3, 3]
+repeat t < ROUNDS {{
+  state q = 0.0
+  z[n,c,i,j] = max(x[n,c,i,j] + q, 0)
+  w[f,c,r,s] = W[f,c,r,s] + q
+  y[n,f<C,i<M,j<M] = {value}
+  loss = sum[n,f,i,j] y[n,f,i,j]^3
+  gz[n,c,i,j] = grad(loss, z)[n,c,i,j]
+  {"gw[f,c,r,s] = grad(loss, w)[f,c,r,s]" if name == "conv" else ""}
+  next q = 1e-9 * gz[0,0,3,3] {"+ 1e-9 * gw[0,0,0,0]" if name == "conv" else ""}
+}}
+output q
+""",
+            {"x": image, "W": kernel},
+            {"torch": step(name)} if torch else {},
+        )
 
 
 def cells():

@@ -21,6 +21,7 @@ mod chosen;
 mod decompositions;
 mod derivative;
 mod directional;
+mod form;
 mod gradient_paths;
 mod library;
 mod points;

@@ -3,15 +3,17 @@
 //! A statement reads a tensor at positions that its indices give. The adjoint of the tensor at a place is the sum over
 //! the indices that lead there. A bare index, and one index of an affine position, is solved for: it becomes the place, or
 //! the place shifted, so the adjoint is a read; the others are summed. Where nothing can be solved for (a diagonal's
-//! second position, a gather) the sum is over the points at which the position equals the place. Must not know
+//! second position, a gather, a window that moves by several places) the sum is over the points at which the position equals the place. Must not know
 //! derivatives.
 //!
 //! ```text
 //! y[i] = x[i + 1] * w[i]          x[t]: A[i] * w[i] with i = t - 1, where 0 <= i
+//! y[i] = max[r] x[2 * i + r]      x[t]: sum over i and r of what comes back if 2 * i + r == t
 //! E[n, d] = table[tok[n], d]      table[v, d]: sum over n of A[n, d] if tok[n] == v
 //! ```
 
 use super::backward::{Term, on_path, on_paths};
+use super::form::{Form, Symbol};
 use super::sketch::{Copy, Sketch};
 use crate::einsum::TensorId;
 use ein_plan::kernel::Affine;
@@ -46,40 +48,6 @@ pub(super) struct Reading<'a> {
     pub(super) terms: &'a [Term],
     /// The statement's own adjoint, to which all terms are proportional, if it is a tensor.
     pub(super) adjoint: Option<TensorId>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Symbol {
-    /// A dimension of what is read.
-    Place(usize),
-    /// An index of the statement.
-    Index(usize),
-}
-
-#[derive(Clone, Default)]
-struct Form {
-    constant: i64,
-    terms: BTreeMap<Symbol, i64>,
-}
-
-impl Form {
-    fn symbol(symbol: Symbol) -> Form {
-        Form {
-            constant: 0,
-            terms: BTreeMap::from([(symbol, 1)]),
-        }
-    }
-
-    /// Positions wrap as the run's do.
-    fn plus(mut self, other: &Form, factor: i64) -> Form {
-        self.constant = (other.constant.wrapping_mul(factor)).wrapping_add(self.constant);
-        for (symbol, coefficient) in &other.terms {
-            let entry = self.terms.entry(*symbol).or_insert(0);
-            *entry = entry.wrapping_add(coefficient.wrapping_mul(factor));
-        }
-        self.terms.retain(|_, coefficient| *coefficient != 0);
-        self
-    }
 }
 
 /// `index = form / divisor`, where the division leaves nothing.
@@ -148,6 +116,10 @@ impl Solver<'_> {
                 form.terms.insert(Symbol::Index(index.0 as usize), factor);
             }
             let form = self.expanded(form);
+            if self.is_stepped(&form) {
+                self.equal.push((place, form));
+                continue;
+            }
             let strided = |index: &usize| self.solutions[*index].is_some();
             let indices = form
                 .terms
@@ -180,6 +152,28 @@ impl Solver<'_> {
             });
         }
         names
+    }
+
+    /// Returns whether a position counts steps of one index and, if at all, another one within a few steps: a scatter says more of such places than an
+    /// index that is solved for.
+    fn is_stepped(&self, form: &Form) -> bool {
+        let mut terms = vec![];
+        for (symbol, factor) in &form.terms {
+            match symbol {
+                Symbol::Index(index) if self.solutions[*index].is_none() => {
+                    terms.push((factor.unsigned_abs(), self.reading.indices[*index].extent));
+                }
+                _ => return false,
+            }
+        }
+        terms.sort_unstable();
+        match terms[..] {
+            [(step, _)] => step > 1,
+            [(part, within), (step, steps)] => {
+                step > 1 && step % part == 0 && (within <= step / part || within <= steps)
+            }
+            _ => false,
+        }
     }
 
     /// A form without the indices that are solved for without a division.

@@ -9,6 +9,7 @@
 //! y: f32[56] = [p: 56 | i: 28] sum x[i] if 2 * i == p                  ->    [p: 56] where(rem(p, 2) == 0, x[floordiv(p, 2)], 0.0)
 //! ```
 
+use super::meeting::Placed;
 use super::scatters::over;
 use crate::einsum::{Definition, Program, canonical};
 use crate::rules::neutral;
@@ -74,16 +75,7 @@ fn taking(kernel: &Kernel) -> Option<Kernel> {
     for condition in conditions {
         taking.restrict(moved[condition.0 as usize]);
     }
-    taking.guard = match (inside, taking.guard) {
-        // Where the place has no values, what else has to hold may read outside.
-        (Some(inside), Some(others)) => {
-            let never = Node::Constant(Scalar::Bool(false));
-            let never = taking.graph.add(never, DType::Bool);
-            let both = Node::Apply(Function::Select, vec![inside, others, never]);
-            Some(taking.graph.add(both, DType::Bool))
-        }
-        (inside, others) => inside.or(others),
-    };
+    taking.guard = both(&mut taking.graph, inside, taking.guard);
     let left: Vec<usize> = (0..kernel.indices.len())
         .filter(|index| values.iter().all(|(solved, _)| solved.0 as usize != *index))
         .collect();
@@ -99,6 +91,20 @@ fn taking(kernel: &Kernel) -> Option<Kernel> {
     Some(over(taking.canonical(), kernel, &left))
 }
 
+/// A condition behind another one: where a place has no values, what else has to hold may read outside.
+pub(super) fn both(
+    graph: &mut Graph,
+    inside: Option<NodeId>,
+    others: Option<NodeId>,
+) -> Option<NodeId> {
+    let (Some(first), Some(then)) = (inside, others) else {
+        return inside.or(others);
+    };
+    let never = graph.add(Node::Constant(Scalar::Bool(false)), DType::Bool);
+    let both = Node::Apply(Function::Select, vec![first, then, never]);
+    Some(graph.add(both, DType::Bool))
+}
+
 /// Indices that are the digits of a place: `Σ weight · index = place`, and no two choices of them give the same.
 struct Digits {
     /// The place, in terms of the indices of the result.
@@ -110,42 +116,12 @@ struct Digits {
 impl Digits {
     /// Of a condition, if it is one that says so.
     fn of(kernel: &Kernel, condition: NodeId) -> Option<Digits> {
-        let Node::Apply(Function::Eq, sides) = kernel.graph.node(condition) else {
-            return None;
-        };
-        let (one, other) = (
-            kernel.graph.as_affine(sides[0])?,
-            kernel.graph.as_affine(sides[1])?,
-        );
-        let rank = kernel.output_rank;
-        let reduced = |index: IndexId| index.0 >= rank;
-        let is_place = |form: &Affine| {
-            let mut terms = form.terms.iter();
-            !form.terms.is_empty() && terms.all(|(index, _)| !reduced(*index))
-        };
-        let is_value = |form: &Affine| {
-            let mut terms = form.terms.iter();
-            !form.terms.is_empty() && terms.all(|(index, _)| reduced(*index))
-        };
-        let (value, mut place) = match (is_value(&one), is_value(&other)) {
-            (true, false) if is_place(&other) => (one, other),
-            (false, true) if is_place(&one) => (other, one),
-            _ => return None,
-        };
+        let Placed { place, terms } = Placed::of(kernel, condition)?;
         let extent = |index: &IndexId| i64::try_from(kernel.indices[index.0 as usize].extent).ok();
-        place.constant = place.constant.checked_sub(value.constant)?;
-        let mut digits = value.terms;
-        for (index, weight) in &digits {
-            if *weight < 0 {
-                let end = weight.checked_mul(extent(index)?.checked_sub(1)?)?;
-                place.constant = place.constant.checked_sub(end)?;
-            }
-        }
-        digits.sort_by_key(|(_, weight)| std::cmp::Reverse(weight.unsigned_abs()));
         // Lighter digits never reach the weight of a heavier one.
         let mut reach = 0i64;
         let mut values = 1u64;
-        for (index, weight) in digits.iter().rev() {
+        for (index, weight) in terms.iter().rev() {
             let count = extent(index)?;
             let weight = weight.checked_abs()?;
             if count < 1 || reach >= weight {
@@ -156,6 +132,7 @@ impl Digits {
         }
         let (low, high) = place.reach(|index| kernel.indices[index.0 as usize].extent, None)?;
         let places = high.checked_sub(low)?.unsigned_abs().saturating_add(1);
+        let digits = terms;
         (places <= values.saturating_mul(MOST_EMPTY)).then_some(Digits { place, digits })
     }
 
@@ -219,7 +196,7 @@ fn divided(graph: &mut Graph, function: Function, node: NodeId, by: i64) -> Node
     graph.add(Node::Apply(function, vec![node, by]), DType::I64)
 }
 
-fn compared(graph: &mut Graph, function: Function, node: NodeId, with: i64) -> NodeId {
+pub(super) fn compared(graph: &mut Graph, function: Function, node: NodeId, with: i64) -> NodeId {
     let with = graph.add(Node::Constant(Scalar::Int(with)), DType::I64);
     graph.add(Node::Apply(function, vec![node, with]), DType::Bool)
 }

@@ -8,8 +8,10 @@
 //! O.terms: f32[4, 2] = [y: 4, r: 2 | c: 8] sum I[c, y] * W[c, r];  O: f32[9] = [p: 9 | y: 4, r: 2] sum O.terms[y, r] if 2 * y + r == p
 //! ```
 
+use super::meeting::Placed;
 use crate::einsum::{Definition, Program, Rewriting, TensorId, canonical};
 use crate::rules::{may_fault, renamed};
+use ein_plan::schedule::guard::conjuncts;
 use ein_plan::{DType, IndexId, Kernel, Node, Operand};
 
 /// How many times as large as the operands and the result together the sums may be.
@@ -54,10 +56,16 @@ impl Sums {
         let all = 0..kernel.indices.len();
         let first: Vec<usize> = all.clone().filter(is_first).collect();
         let own = all.filter(|i| value >> i & 1 == 1 && !is_solved(*i) && !is_first(i));
-        let sums = Sums {
-            own: own.collect(),
-            first,
-        };
+        let mut own: Vec<usize> = own.collect();
+        // The index with the greatest part in a place is the last one: what `overlaps` reads of the sums lies together then.
+        let placed = conjuncts(&kernel.graph, guard);
+        let placed = placed.iter().filter_map(|c| Placed::of(kernel, *c));
+        let far: Vec<IndexId> = placed
+            .filter(|placed| placed.terms.len() > 1)
+            .map(|placed| placed.terms[0].0)
+            .collect();
+        own.sort_by_key(|i| far.contains(&IndexId(*i as u32)));
+        let sums = Sums { own, first };
         let product = |extents: &mut dyn Iterator<Item = u64>| extents.fold(1, u64::saturating_mul);
         let there = kernel
             .operands

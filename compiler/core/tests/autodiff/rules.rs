@@ -47,7 +47,7 @@ fn reads_have_reads_as_adjoints() {
     hidden grad.s: f32[3] = [i: 3] 2.0 * s[i]
     hidden grad.y: f32[8] = [i: 8] 2.0 * y[i]
     hidden grad.x.1: f32[8] = [i: 8 | r: 3] sum grad.y[i + 1 - r] else 0.0 * w[r]
-    hidden grad.x.2: f32[8] = [i: 8 | r: 3] sum where(rem(i - r, 2) == 0, grad.s[floordiv(i - r, 2)] else 0.0, 0.0) * w[r]
+    hidden grad.x.2: f32[8] = [i: 8 | i_2: 3, r: 3] sum grad.s[i_2] * w[r] if 2 * i_2 + r == i
     hidden grad.x.3: f32[8] = [i: 8 | n: 4] sum grad.z[n] if tok[n] == i
     hidden grad.x: f32[8] = [i: 8] grad.x.1[i] + grad.x.2[i] + grad.x.3[i]
     hidden grad.w.1: f32[3] = [r: 3 | i: 8] sum grad.y[i] * x[r + i - 1] else 0.0

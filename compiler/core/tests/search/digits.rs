@@ -10,7 +10,7 @@ const INPUTS: &str = "input x: f32[9] = unbound\ninput u: f32[4, 7] = unbound\n\
     input v: f32[3, 4, 7] = unbound\ninput n: i64[9] = unbound\n";
 const OUTPUTS: &str = "output y\noutput x\noutput u\noutput v\noutput n";
 
-fn run(program: &Program) -> Vec<Values> {
+pub fn run(program: &Program) -> Vec<Values> {
     let values = |tensor: &Tensor| {
         let count: u64 = tensor.shape.iter().product();
         let number = |at: u64| match tensor.dtype {

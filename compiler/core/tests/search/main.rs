@@ -7,8 +7,10 @@ mod exact;
 mod limits;
 mod named;
 mod orders;
+mod overlaps;
 mod papers;
 mod programs;
+mod short;
 mod sums;
 mod windows;
 

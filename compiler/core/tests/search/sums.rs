@@ -46,8 +46,8 @@ fn what_has_no_say_in_the_place_is_summed_before_the_scatter() {
     becomes(
         summed,
         "y: f32[9] = [p: 9 | k: 4, r: 3, c: 8] sum I[c, k] * W[c, r] if 2 * k + r == p",
-        "hidden y.terms: f32[4, 3] = [k: 4, r: 3 | c: 8] sum I[c, k] * W[c, r]\n\
-        y: f32[9] = [p: 9 | k: 4, r: 3] sum y.terms[k, r] if 2 * k + r == p",
+        "hidden y.terms: f32[3, 4] = [r: 3, k: 4 | c: 8] sum I[c, k] * W[c, r]\n\
+        y: f32[9] = [p: 9 | k: 4, r: 3] sum y.terms[r, k] if 2 * k + r == p",
     );
     for statement in [
         // All indices have a say, or the value depends on none that has not.
