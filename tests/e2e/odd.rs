@@ -443,3 +443,32 @@ fn rewritten_programs_mean_the_same_at_the_ends_of_the_range() {
         }
     }
 }
+
+#[test]
+fn narrow_integers_over_nothing_are_the_extremes_of_their_type() {
+    let text = "input x: i8[3] = [-5, -7, 3]
+input at: i64[3] = 1
+most[at[i]]: i8[3] max= x[i]
+least[at[i]] else drop: i16[2] min= i16(x[i])
+before[i] = max[j < i] x[j]
+behind[i < 3] = min[j < 2 - i] x[j]
+one = i32(max[j < 0] x[j]) - 1
+wrapped[i] = max[j <= i] (x[j] * 30)
+output most; output least; output before; output behind; output one; output wrapped
+";
+    let expected = "most = [-128    3 -128]
+least = [32767    -7]
+before = [-128   -5   -5]
+behind = [ -7  -5 127]
+one = -129
+wrapped = [106 106  90]
+";
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("p.ein");
+    std::fs::write(&program, text).unwrap();
+    let program = program.display().to_string();
+    for sites in ["1", "3"] {
+        let said = einc(&["run", &program, "--sites", sites]).success().stdout;
+        assert_eq!(said, expected);
+    }
+}

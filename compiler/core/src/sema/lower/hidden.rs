@@ -9,10 +9,10 @@
 use crate::einsum::{Program, Role, TensorId};
 use crate::sema::{
     Checker,
-    expressions::arena::{ExprId, TensorRef, Ty, VarId},
+    expressions::arena::{ExprId, Form, TensorRef, Ty, VarId},
     lower::parts::Builder,
 };
-use ein_plan::{DType, IndexId, Node, NodeId};
+use ein_plan::{DType, Function, IndexId, Node, NodeId, Reduction, Scalar};
 use std::collections::HashMap;
 
 impl Checker<'_> {
@@ -83,5 +83,49 @@ impl Checker<'_> {
             },
             compute,
         ))
+    }
+
+    /// The largest or least of narrow integers, which may be over nothing: there it is the extreme of their type. The type in which it is found
+    /// has another one, which would wrap where it is stored. `None` where the reduction itself says it.
+    pub(crate) fn extreme_of_type(
+        &mut self,
+        reduction: Reduction,
+        vars: &[VarId],
+        guards: &[ExprId],
+        body: ExprId,
+        dtype: DType,
+    ) -> Option<ExprId> {
+        let compute = dtype.compute();
+        let ((least, most), (none, all)) = (dtype.whole_range()?, compute.whole_range()?);
+        let (found, meant) = match reduction {
+            Reduction::Max => (none, least),
+            Reduction::Min => (all, most),
+            _ => return None,
+        };
+        let empty = |var: &VarId| self.extent(*var).and_then(|size| size.known()) == Some(0);
+        if found == meant || (guards.is_empty() && !vars.iter().any(empty)) {
+            return None;
+        }
+        let (wide, truth) = (Ty::Typed(compute), Ty::Typed(DType::Bool));
+        let guard = guards.iter().copied().reduce(|a, b| {
+            let both = Form::Apply(Function::And, vec![a, b]);
+            self.arena.add(both, truth)
+        });
+        let form = Form::Reduce {
+            reduction,
+            vars: vars.to_vec(),
+            guard,
+            body: self.arena.add(Form::Convert(body), wide),
+        };
+        let value = self.arena.add(form, wide);
+        let [found, meant] = [found, meant].map(|number| {
+            let number = Form::Constant(Scalar::Int(number));
+            self.arena.add(number, wide)
+        });
+        let nothing = Form::Apply(Function::Eq, vec![value, found]);
+        let nothing = self.arena.add(nothing, truth);
+        let chosen = Form::Apply(Function::Select, vec![nothing, meant, value]);
+        let chosen = self.arena.add(chosen, wide);
+        Some(self.arena.add(Form::Convert(chosen), Ty::Typed(dtype)))
     }
 }

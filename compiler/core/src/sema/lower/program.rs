@@ -183,6 +183,15 @@ impl<'a> Checker<'a> {
         let sizes: Option<Vec<Size>> = builder.vars.iter().map(|var| self.extent(*var)).collect();
         self.check_elements(&sizes?, span)?;
         let (reduction, guards, body) = self.nested(root, &mut builder.vars);
+        if let Some(reduction) = reduction {
+            let reduced = &builder.vars[output_rank..];
+            if let Some(root) = self.extreme_of_type(reduction, reduced, &guards, body, dtype) {
+                builder.vars.truncate(output_rank);
+                let what = (name, dtype, role, span);
+                let vars = builder.vars;
+                return self.lower_tensor(program, numbers, what, vars, root, hidden, condition);
+            }
+        }
         let mut path = condition;
         for guard in &guards {
             path = Some(match path {
