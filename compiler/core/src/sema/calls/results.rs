@@ -12,6 +12,7 @@ use crate::sema::{
     definitions::tensors::Target,
     expressions::arena::Ty,
     expressions::scope::{Binding, Scope},
+    sizes::ranges::StatedBy,
 };
 use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::Formal;
@@ -64,7 +65,8 @@ impl<'a> Checker<'a> {
         let name = &local.target.name.text;
         let at = callable.results.iter().position(|r| r.name.text == *name);
         if let Some(at) = at {
-            local.stated = self.result_shape(scope, callable, &callable.results[at])?;
+            let shape = self.result_shape(scope, callable, &callable.results[at])?;
+            local.stated = shape.map(|(sizes, span)| (sizes, span, StatedBy::Signature));
             if let Some((hint, span)) = hints.get(at) {
                 local.name = hint.clone();
                 local.named = Some(*span);

@@ -199,9 +199,10 @@ impl<'a> Checker<'a> {
                     .map(Some)
                     .collect(),
                 *span,
+                StatedBy::LeftType,
             ));
         }
-        if let Some((sizes, place)) = stated {
+        if let Some((sizes, place, _)) = stated {
             let fits = sizes.len() == shape.len()
                 && sizes
                     .iter()
@@ -323,9 +324,7 @@ impl<'a> Checker<'a> {
             }
         }
         let mut lists = vec![];
-        if let Some((sizes, span)) = &target.stated {
-            lists.push((sizes.clone(), *span, StatedBy::Signature));
-        }
+        lists.extend(target.stated.clone());
         if let (Some(shape), Some(Type::Tensor { span, .. })) = (declared, target.ty) {
             let sizes = self.declared_sizes(context.scope, shape)?;
             lists.push((
@@ -377,6 +376,7 @@ impl<'a> Checker<'a> {
                         failed = true;
                     }
                     Some(first) if first.by == StatedBy::Bound => {}
+                    Some(first) if first.by == StatedBy::Signature && by == StatedBy::State => {}
                     _ => {
                         var.stated = Some(Stated {
                             size,

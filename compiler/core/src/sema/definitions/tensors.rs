@@ -11,7 +11,7 @@ use crate::sema::{
     InputInfo,
     expressions::arena::{ExprId, TensorRef, VarId},
     rounds::block::Block,
-    sizes::size::Size,
+    sizes::{ranges::StatedBy, size::Size},
 };
 use ein_plan::{DType, Source};
 use einc_diag::Span;
@@ -138,8 +138,8 @@ pub(crate) struct Target<'a> {
     pub(crate) name: String,
     /// Where the program names it, if it does.
     pub(crate) named: Option<Span>,
-    /// Sizes that a signature says of it.
-    pub(crate) stated: Option<(Vec<Option<Size>>, Span)>,
+    /// Sizes that a signature, or the state whose next value it is, says of it, and where.
+    pub(crate) stated: Option<(Vec<Option<Size>>, Span, StatedBy)>,
     pub(crate) in_function: bool,
     /// A state: ranges that are not written follow from other statements.
     pub(crate) infer: bool,

@@ -12,6 +12,7 @@ use crate::sema::{
     calls::callee::Callable,
     definitions::tensors::Target,
     expressions::scope::{Binding, Scope},
+    sizes::ranges::StatedBy,
     train::training::NextState,
 };
 use ein_plan::DType;
@@ -92,7 +93,7 @@ impl<'a> Checker<'a> {
         let place = self.built.tensors[state.tensor.0 as usize].span;
         let sizes = self.view_shape(state).into_iter().map(Some).collect();
         let mut local = Target::local(target, ty, value, &format!("{prefix}.next"));
-        local.stated = Some((sizes, place));
+        local.stated = Some((sizes, place, StatedBy::State));
         let dtype = self.built.tensors[state.tensor.0 as usize].dtype;
         let value = self.define(scope, local)?;
         let have = match value {

@@ -19,7 +19,7 @@ use crate::sema::{
     resolve::names::EntityKind,
     rounds::block::{Block, Rounds},
     rounds::desugar::state_of,
-    sizes::ranges::Open,
+    sizes::ranges::{Open, StatedBy},
     sizes::size::Size,
 };
 use ein_plan::DType;
@@ -368,7 +368,7 @@ impl<'a> Checker<'a> {
                 local.guess = Some((!state.open).then_some(dtype));
                 if target.positions.is_some() {
                     let sizes = self.view_shape(state.view).into_iter().map(Some).collect();
-                    local.stated = Some((sizes, state.span));
+                    local.stated = Some((sizes, state.span, StatedBy::State));
                 }
             }
             several.push(local);

@@ -27,6 +27,8 @@ pub(crate) enum StatedBy {
     Bound,
     LeftType,
     Signature,
+    /// The state whose next value is defined.
+    State,
 }
 
 /// A stated range.
@@ -341,6 +343,7 @@ impl<'a> Checker<'a> {
                     if use_.size.differs(&stated.size) && !longer {
                         let by = match stated.by {
                             StatedBy::LeftType => "on the left",
+                            StatedBy::State => "in the state",
                             _ => "in the signature",
                         };
                         let (what, it, by) = match self.names.text(var.span) {

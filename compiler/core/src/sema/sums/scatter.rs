@@ -234,7 +234,7 @@ impl<'a> Checker<'a> {
             let sizes = self.declared_sizes(scope, shape)?;
             return Some((dtype, Some(sizes.into_iter().map(Some).collect())));
         }
-        let stated = target.stated.as_ref().map(|(sizes, _)| sizes.clone());
+        let stated = target.stated.as_ref().map(|(sizes, ..)| sizes.clone());
         Some((dtype, stated))
     }
 
