@@ -472,3 +472,38 @@ wrapped = [106 106  90]
         assert_eq!(said, expected);
     }
 }
+
+#[test]
+fn a_tensor_with_the_name_of_an_operation_leaves_it_callable() {
+    let text = "input A: f64[2, 2] = [[2, 0], [0, 4]]
+input sort: f64[2] = [3, 1]
+dim topk = 1
+const grad = 5
+inv[i,j] = 2 * A[i,j]
+full[i] = sort[i] + 1
+fn f(M[n, n]) -> N[n, n] { N = inv(M) }
+B = inv(A)
+C = f(inv)
+s = sort(sort)
+best, at = topk(s, topk)
+x[i < 2]: f64[2] = full(7)
+loss = sum[i] grad * full[i]^2
+g = grad(loss, sort)
+output B; output C; output s; output best; output at; output x; output g
+";
+    let expected = "B = [[0.5  0.  ]
+     [0.   0.25]]
+C = [[0.25  0.   ]
+     [0.    0.125]]
+s = [1. 3.]
+best = [3.]
+at = [1]
+x = [7. 7.]
+g = [40. 20.]
+";
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("p.ein");
+    std::fs::write(&program, text).unwrap();
+    let said = einc(&["run", &program.display().to_string()]).success();
+    assert_eq!(said.stdout, expected);
+}

@@ -58,6 +58,19 @@ impl<'a> Names<'a> {
         self.callable(module).map(|callable| (module, callable))
     }
 
+    /// Returns whether a call of a name calls what the language has of it: a tensor or number of the program may have the name of a function of
+    /// the language, a function or instance of the program takes its place.
+    fn calls_the_language(&self, file: FileId, name: &str) -> bool {
+        match self.find(file, name) {
+            Found::Nothing => true,
+            Found::Entity(id) => !matches!(
+                self.entity(id).kind,
+                EntityKind::Function(_) | EntityKind::Module(_) | EntityKind::Instance(_)
+            ),
+            Found::Member(_) | Found::Poison => false,
+        }
+    }
+
     /// The library operation that a call in the text of a file calls, with so many arguments.
     pub(crate) fn library_of(
         &self,
@@ -68,7 +81,7 @@ impl<'a> Names<'a> {
         match &*callee.kind {
             ExprKind::Name(name)
                 if builtins::find(name) == Some(Builtin::Library)
-                    && self.find(file, name) == Found::Nothing =>
+                    && self.calls_the_language(file, name) =>
             {
                 Operation::taking(name, arguments)
             }
@@ -84,25 +97,24 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns the source that an expression names, unless the file has something of that name; of a list, [`LISTED`].
+    /// Returns the source that an expression names or calls, unless the file has something else of that name; of a list, [`LISTED`].
     pub(crate) fn source_of(&self, file: FileId, expr: &'a Expr) -> Option<&'a str> {
-        let name = match &*expr.kind {
-            ExprKind::Name(name) => name,
+        let (name, free) = match &*expr.kind {
+            ExprKind::Name(name) => (name, self.find(file, name) == Found::Nothing),
             ExprKind::Call { callee, .. } => match &*callee.kind {
-                ExprKind::Name(name) => name,
+                ExprKind::Name(name) => (name, self.calls_the_language(file, name)),
                 _ => return None,
             },
             ExprKind::List(_) => return Some(LISTED),
             _ => return None,
         };
-        let free = self.find(file, name) == Found::Nothing;
         (free && SOURCES.contains(&name.as_str())).then_some(name)
     }
 
     /// Returns whether a call of that name is `grad`, `jacobian`, `jvp` or `hvp` of the language.
     pub(crate) fn is_gradient(&self, file: FileId, callee: &Expr) -> bool {
         matches!(&*callee.kind, ExprKind::Name(name)
-            if builtins::find(name) == Some(Builtin::Gradient) && self.find(file, name) == Found::Nothing)
+            if builtins::find(name) == Some(Builtin::Gradient) && self.calls_the_language(file, name))
     }
 
     /// Returns the expression whose shape a right side has, as far as it is a tensor: for a gradient, the tensor by which it is taken,

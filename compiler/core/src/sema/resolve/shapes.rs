@@ -170,8 +170,7 @@ impl<'a> Names<'a> {
                     .map_or(Shape::Poison, |(_, callable)| callable.shape()),
                 ExprKind::Name(name) => match self.find(file, name) {
                     Found::Poison => Shape::Poison,
-                    Found::Entity(_) | Found::Member(_) => Shape::Scalar,
-                    Found::Nothing => match self.library_of(file, callee, arguments.len()) {
+                    _ => match self.library_of(file, callee, arguments.len()) {
                         Some(operation) => operation.shape(),
                         None => Shape::Scalar,
                     },
