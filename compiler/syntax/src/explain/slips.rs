@@ -204,6 +204,7 @@ impl Broken<'_> {
         if !after_colon
             || !self.expects("(")
             || self.expects("=")
+            || self.expects("*")
             || self.tokens[at].token != Token::Path
         {
             return None;
