@@ -386,3 +386,31 @@ fn what_is_wrong_with_data_is_said() {
         &["E0705", "c64[2, 2]", ".mtx files hold real numbers"],
     );
 }
+
+#[test]
+fn a_definition_by_a_source_is_written_under_its_name() {
+    let text = "u: c64[3] = normal(0, 1)
+n: c128[2] = zeros
+output u; output n
+";
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(at("p.ein"), text).unwrap();
+    for sites in SITES {
+        let arguments = ["run", &at("p.ein"), "--sites", sites];
+        let file = format!("u={}", at("u.safetensors"));
+        for save in [at("all.npz"), file] {
+            einc(&[&arguments[..], &["--save", &save]].concat()).success();
+        }
+        let read = "input u: c64[3] = load(\"all.npz\", \"u\")
+input v: c64[3] = load(\"u.safetensors\", \"u\")
+input n: c128[2] = load(\"all.npz\", \"n\")
+d = sum[i] abs(u[i] - v[i])
+e = sum[i] abs(n[i])
+output d; output e
+";
+        std::fs::write(at("q.ein"), read).unwrap();
+        let said = einc(&["run", &at("q.ein")]).success().stdout;
+        assert_eq!(said, "d = 0.0\ne = 0.0\n");
+    }
+}

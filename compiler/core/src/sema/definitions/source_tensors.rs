@@ -54,12 +54,8 @@ impl<'a> Checker<'a> {
             _ => Role::Named,
         };
         let parts = self.parts_of_source(&mut source, (dtype, &shape), false, span)?;
-        let raw = match parts.pairs {
-            true => format!("{}.parts", target.name),
-            false => parts.name(&target.name),
-        };
         let tensor = self.add_tensor(Tensor {
-            name: raw,
+            name: parts.name(&target.name),
             dtype: parts.dtype,
             shape: parts.shape,
             role,
