@@ -507,3 +507,32 @@ g = [40. 20.]
     let said = einc(&["run", &program.display().to_string()]).success();
     assert_eq!(said.stdout, expected);
 }
+
+#[test]
+fn results_have_the_types_of_their_signature() {
+    let text = "use std.array
+input x: f32[2] = 1
+fn numbers(x[n]) -> a[n]: f64, b[n]: u8, c: i64 { a[i] = i; b[i] = where(x[i] > 0, 1, 0) - 2; c = 7 }
+fn drawn(x[n]) -> u[n]: c64 { u[n] = zeros }
+fn rounds(x[n]) -> s: f32 { repeat t < 2 { state s = 0.0; next s = s + x[t] } }
+a, b, c = numbers(x)
+u = drawn(x)
+s = rounds(x)
+label[i < 2] = i
+hot = array.one_hot(label, classes: 2)
+output a; output b; output c; output u; output s; output hot
+";
+    let expected = "a = [0. 1.]
+b = [255 255]
+c = 7
+u = [0.+0.j 0.+0.j]
+s = 2.0
+hot = [[1. 0.]
+       [0. 1.]]
+";
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("p.ein");
+    std::fs::write(&program, text).unwrap();
+    let said = einc(&["run", &program.display().to_string()]).success();
+    assert_eq!(said.stdout, expected);
+}

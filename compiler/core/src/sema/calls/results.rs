@@ -15,7 +15,7 @@ use crate::sema::{
     sizes::ranges::StatedBy,
 };
 use einc_diag::{Diagnostic, Span};
-use einc_syntax::ast::Formal;
+use einc_syntax::ast::{Formal, Type};
 
 impl<'a> Checker<'a> {
     /// Returns the error for an argument with a fraction that the function may use as a size or position.
@@ -65,7 +65,9 @@ impl<'a> Checker<'a> {
         let name = &local.target.name.text;
         let at = callable.results.iter().position(|r| r.name.text == *name);
         if let Some(at) = at {
-            let shape = self.result_shape(scope, callable, &callable.results[at])?;
+            let result = &callable.results[at];
+            local.ty = local.ty.or(result.ty.as_ref());
+            let shape = self.result_shape(scope, callable, result)?;
             local.stated = shape.map(|(sizes, span)| (sizes, span, StatedBy::Signature));
             if let Some((hint, span)) = hints.get(at) {
                 local.name = hint.clone();
@@ -97,7 +99,22 @@ impl<'a> Checker<'a> {
             for (size, have) in sizes.iter().zip(&have) {
                 size.iter().for_each(|size| self.infer(have, size));
             }
-            return Some(());
+            let tensor = &self.built.tensors[view.tensor.0 as usize];
+            let Some(Type::Tensor { dtype, .. }) = &result.ty else {
+                return Some(());
+            };
+            if tensor.dtype == *dtype {
+                return Some(());
+            }
+            let message = format!(
+                "`{name}` is declared {dtype}, but its value is {}",
+                tensor.dtype
+            );
+            let error = Diagnostic::error("E0405", message)
+                .at(tensor.span, format!("this is {}", tensor.dtype))
+                .at(result.name.span, format!("declared {dtype} here"));
+            self.report.push(error);
+            return None;
         }
         let declared = self.built.tensors[view.tensor.0 as usize].span;
         self.report.push(
