@@ -227,10 +227,7 @@ impl<'a> Checker<'a> {
         }
         let scalar = match given {
             Some(Binding::Scalar(scalar)) => scalar,
-            Some(Binding::Tensor(view)) => {
-                let text = self.names.text(value.span);
-                self.scalar_read(view, text, value.span)?
-            }
+            Some(Binding::Tensor(view)) => self.scalar_read(view, value.span)?,
             _ => self.expr(context, value)?,
         };
         let scalar = self.formal_type(formal, scalar, value.span)?;

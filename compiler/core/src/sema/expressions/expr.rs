@@ -143,7 +143,7 @@ impl<'a> Checker<'a> {
         };
         match binding {
             Binding::Scalar(scalar) => Some(scalar),
-            Binding::Tensor(view) => self.scalar_read(view, name, span),
+            Binding::Tensor(view) => self.scalar_read(view, span),
             Binding::Instance(_) | Binding::Poison => None,
         }
     }
@@ -198,7 +198,7 @@ impl<'a> Checker<'a> {
     }
 
     /// A tensor without dimensions as a value.
-    pub(crate) fn scalar_read(&mut self, view: View, name: &str, span: Span) -> Option<ExprId> {
+    pub(crate) fn scalar_read(&mut self, view: View, span: Span) -> Option<ExprId> {
         let (rank, positions) = (self.view_shape(view).len(), self.leading(view).to_vec());
         let record = &self.built.tensors[view.tensor.0 as usize];
         if rank == 0 {
@@ -210,7 +210,7 @@ impl<'a> Checker<'a> {
             };
             return Some(self.arena.add(form, ty));
         }
-        let declared = record.span;
+        let (declared, name) = (record.span, self.names.text(span));
         self.report.push(
             Diagnostic::error(
                 "E0304",
@@ -368,10 +368,7 @@ impl<'a> Checker<'a> {
         if self.callee(context.scope, callee).is_some() {
             return match self.call_one(context, callee, arguments, span, &[])? {
                 Binding::Scalar(value) => Some(value),
-                Binding::Tensor(view) => {
-                    let text = self.names.text(span);
-                    self.scalar_read(view, text, span)
-                }
+                Binding::Tensor(view) => self.scalar_read(view, span),
                 Binding::Instance(_) | Binding::Poison => None,
             };
         }

@@ -51,8 +51,7 @@ impl<'a> Checker<'a> {
         span: Span,
     ) -> Option<ExprId> {
         let view = self.derivative(context, (name, arguments), span)?;
-        let text = self.names.text(span);
-        self.scalar_read(view, text, span)
+        self.scalar_read(view, span)
     }
 
     /// The tensor of any derivative, at its positions.

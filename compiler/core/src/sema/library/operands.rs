@@ -99,10 +99,7 @@ impl<'a> Checker<'a> {
         }
         let results = self.library(context, operation, value.1, span, &[])?;
         match results.first() {
-            Some(Binding::Tensor(view)) => {
-                let text = self.names.text(span);
-                self.scalar_read(*view, text, span)
-            }
+            Some(Binding::Tensor(view)) => self.scalar_read(*view, span),
             _ => None,
         }
     }
