@@ -81,7 +81,7 @@ impl Meetings<'_> {
         );
         let one = kernel.finish && kernel.output == [value] && value != DType::Bool;
         // The sums also take in values whose place is outside of the result.
-        if !plain || !one || kernel.library().is_some() || may_fault(kernel) {
+        if !plain || !one || kernel.scattered().is_empty() || may_fault(kernel) {
             return None;
         }
         let mut others = conjuncts(&kernel.graph, kernel.guard?);

@@ -67,7 +67,8 @@ impl Window<'_> {
         let kernel = self.kernel;
         let rank = kernel.output_rank;
         let depends = kernel.graph.dependencies();
-        let reduced = ((1u128 << kernel.indices.len()) - 1) >> rank << rank;
+        let reduced =
+            (rank..kernel.indices.len() as u32).fold(0u128, |all, i| all | 1 << i.min(127));
         let (mut all, mut most, mut beside) = (0u128, 0u128, 0u128);
         for (_, positions) in kernel.graph.reads() {
             let mut own = 0;
