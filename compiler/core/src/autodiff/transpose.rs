@@ -3,8 +3,8 @@
 //! A statement reads a tensor at positions that its indices give. The adjoint of the tensor at a place is the sum over
 //! the indices that lead there. A bare index, and one index of an affine position, is solved for: it becomes the place, or
 //! the place shifted, so the adjoint is a read; the others are summed. Where nothing can be solved for (a diagonal's
-//! second position, a gather, a window that moves by several places) the sum is over the points at which the position equals the place. Must not know
-//! derivatives.
+//! second position, a gather, a window that moves by several places) the sum is over the points at which the position
+//! equals the place. Must not know derivatives.
 //!
 //! ```text
 //! y[i] = x[i + 1] * w[i]          x[t]: A[i] * w[i] with i = t - 1, where 0 <= i

@@ -64,10 +64,7 @@ fn taking(kernel: &Kernel) -> Option<Kernel> {
         digits.write(kernel, &mut taking.graph, &mut values, &mut held);
     }
     // The other conditions and the value, at these indices.
-    let moved = taking.graph.append(&kernel.graph, |graph, _, node, dtype| {
-        let solved = values.iter().find(|(index, _)| node == Node::Index(*index));
-        solved.map_or_else(|| graph.add(node.clone(), dtype), |(_, value)| *value)
-    });
+    let moved = with_values(&mut taking.graph, &kernel.graph, &values);
     taking.root = moved[kernel.root.0 as usize];
     held.into_iter()
         .for_each(|condition| taking.restrict(condition));
@@ -89,6 +86,18 @@ fn taking(kernel: &Kernel) -> Option<Kernel> {
         taking.reduction = None;
     }
     Some(over(taking.canonical(), kernel, &left))
+}
+
+/// Adds the nodes of another graph, with these values in the place of its indices, and returns where each is.
+pub(super) fn with_values(
+    to: &mut Graph,
+    from: &Graph,
+    values: &[(IndexId, NodeId)],
+) -> Vec<NodeId> {
+    to.append(from, |graph, _, node, dtype| {
+        let solved = values.iter().find(|(index, _)| node == Node::Index(*index));
+        solved.map_or_else(|| graph.add(node.clone(), dtype), |(_, value)| *value)
+    })
 }
 
 /// A condition behind another one: where a place has no values, what else has to hold may read outside.

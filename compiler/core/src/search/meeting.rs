@@ -154,7 +154,7 @@ impl Meeting {
         Some((places.checked_mul(turns)?, all))
     }
 
-    /// Whether the two say of one index.
+    /// Returns true if both name one index.
     pub(super) fn shares(&self, other: &Meeting) -> bool {
         let place = |index: &IndexId| other.place.terms.iter().any(|(i, _)| i == index);
         self.indices()

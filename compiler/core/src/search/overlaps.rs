@@ -10,7 +10,7 @@
 //! O.phases: f32[2, 5] = [r': 2, y: 5 | r: 2] sum T[y - r, 2 * r + r'] if …;  O: f32[9] = [p: 9 | y: 5, r: 2] sum O.phases[r, y] if 2 * y + r == p
 //! ```
 
-use super::digits::{both, compared};
+use super::digits::{both, compared, with_values};
 use super::meeting::{Digit, Meeting};
 use super::scatters::over;
 use crate::einsum::{Definition, Program, Rewriting, TensorId, canonical};
@@ -222,10 +222,7 @@ impl Meetings<'_> {
                 values.push((digit.index, graph.add_affine(&counted)));
             }
         }
-        let moved = graph.append(&self.kernel.graph, |graph, _, node, dtype| {
-            let solved = values.iter().find(|(index, _)| node == Node::Index(*index));
-            solved.map_or_else(|| graph.add(node.clone(), dtype), |(_, value)| *value)
-        });
+        let moved = with_values(graph, &self.kernel.graph, &values);
         let all = |graph: &mut Graph, conditions: Vec<NodeId>| {
             let and = |all, condition| {
                 let and = Node::Apply(Function::And, vec![all, condition]);

@@ -199,7 +199,7 @@ impl Window<'_> {
         graph.add(node, self.value)
     }
 
-    /// Whether a condition says that positions are inside, and nothing else.
+    /// Returns true if a condition says that positions are inside, and nothing else.
     fn says_inside(
         &self,
         graph: &mut Graph,
