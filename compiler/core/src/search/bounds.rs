@@ -230,15 +230,11 @@ pub fn restricted(network: &Network, kept: &[Vec<usize>], eliminated: &mut Elimi
         }
         let key = (table.prices.number, lists.clone());
         let prices = made.entry(key).or_insert_with(|| {
-            let mut places = vec![0usize];
-            for (x, list) in table.variables.iter().zip(&lists) {
-                let size = network.domains[*x];
-                let wider = places
-                    .iter()
-                    .flat_map(|at| list.iter().map(move |v| at * size + v));
-                places = wider.collect();
-            }
-            let values = places.iter().map(|at| table.prices.values[*at]).collect();
+            let sizes = table.variables.iter().map(|x| network.domains[*x]);
+            let sizes: Vec<usize> = sizes.collect();
+            let entries = lists.iter().map(|list| list.len()).product();
+            let mut values = Vec::with_capacity(entries);
+            pick(&table.prices.values, &sizes, &lists, &mut values);
             eliminated.number(values)
         });
         tables.push(Table {
@@ -249,6 +245,20 @@ pub fn restricted(network: &Network, kept: &[Vec<usize>], eliminated: &mut Elimi
     Network {
         domains: kept.iter().map(Vec::len).collect(),
         tables,
+    }
+}
+
+/// Appends the entries of a table at these values of its variables, in row-major order. `sizes`: how many values each variable has.
+fn pick(entries: &[f64], sizes: &[usize], lists: &[&[usize]], picked: &mut Vec<f64>) {
+    match lists {
+        [] => picked.push(entries[0]),
+        [list] => picked.extend(list.iter().map(|value| entries[*value])),
+        [list, others @ ..] => {
+            let row = entries.len() / sizes[0];
+            for value in *list {
+                pick(&entries[value * row..][..row], &sizes[1..], others, picked);
+            }
+        }
     }
 }
 

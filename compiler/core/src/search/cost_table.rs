@@ -11,6 +11,7 @@
 use super::choice::Choice;
 use super::convert::{convert, share, share_of};
 use super::disabled_moves::DisabledMoves;
+use super::mesh::AXES;
 use super::problem::{Problem, Tensor};
 use super::transfer::ReadWindows;
 use super::transfer::{Counts, Move, Roles, TransferItem, is_windowed};
@@ -143,8 +144,10 @@ pub struct CostTable<'a> {
 pub struct Conversions {
     numbers: FxHashMap<(Vec<u64>, u64, u64, u64), usize>,
     kept: Vec<Kept>,
-    /// Prices of conversions to windows, by goods.
-    windowed: FxHashMap<(usize, Roles, Roles), f64>,
+    /// The numbers of windows, by goods.
+    windows: FxHashMap<(usize, Roles), usize>,
+    /// By number of windows and place of a placement: the price of the conversion from there to them; NaN until it is asked for.
+    windowed: Vec<Vec<f64>>,
     /// By goods and placement: what sites hold there, or need where it is one of windows.
     boxes: FxHashMap<(usize, Roles), Rc<SiteBoxes>>,
 }
@@ -152,8 +155,8 @@ pub struct Conversions {
 impl Conversions {
     /// How many prices there is room for.
     pub fn count(&self) -> usize {
-        let kept = self.kept.iter().map(|kept| kept.prices.len());
-        kept.sum::<usize>() + self.windowed.len()
+        let kept = self.kept.iter().map(|kept| &kept.prices);
+        kept.chain(&self.windowed).map(Vec::len).sum()
     }
 }
 
@@ -216,55 +219,95 @@ impl<'a> CostTable<'a> {
 
     /// The price of a conversion; infinite where there is none.
     pub fn convert(&mut self, goods: usize, from: Roles, to: Roles) -> f64 {
-        if is_windowed(to) {
-            if let Some(price) = self.conversions.windowed.get(&(goods, from, to)) {
-                return *price;
+        self.converts(goods, &[from], &[to])[0]
+    }
+
+    /// Works out the price of a conversion to a placement that is not one of windows.
+    fn placed(&mut self, goods: usize, from: Roles, to: Roles) -> f64 {
+        let base = self.conversions.kept[goods].base();
+        let slot = |[from, to]: [Roles; 2]| place(from, base) * base.pow(3) + place(to, base);
+        let alike = self.in_order(from, to);
+        let known = self.conversions.kept[goods].prices.get(slot(alike));
+        let price = match known.copied().filter(|price| !price.is_nan()) {
+            Some(price) => price,
+            None => {
+                let moved = convert(self.item(goods), self.counts, from, to);
+                self.price(goods, from, to, moved)
             }
-            let moved = (!from.contains(&TensorRole::Partial)).then(|| {
-                let (held, needed) = (self.boxes(goods, from), self.boxes(goods, to));
-                let shape = &self.conversions.kept[goods].shape;
-                windows::between(shape, self.counts, from, &held, &needed)
-            });
-            let price = self.price(goods, from, to, moved);
-            self.conversions.windowed.insert((goods, from, to), price);
-            return price;
-        }
-        let kept = &self.conversions.kept[goods];
-        let base = kept.shape.len() + 3;
-        let place = |roles: Roles| roles.iter().fold(0, |at, role| at * base + code(*role));
-        let at = place(from) * base.pow(3) + place(to);
-        if let Some(price) = kept.prices.get(at)
-            && !price.is_nan()
-        {
-            return *price;
-        }
-        let moved = convert(self.item(goods), self.counts, from, to);
-        let price = self.price(goods, from, to, moved);
-        if let Some(slot) = self.conversions.kept[goods].prices.get_mut(at) {
-            *slot = price;
+        };
+        let prices = &mut self.conversions.kept[goods].prices;
+        for pair in [[from, to], alike] {
+            if let Some(slot) = prices.get_mut(slot(pair)) {
+                *slot = price;
+            }
         }
         price
     }
 
+    /// The conversion of the same price in which axes of one length are in the order of what they do.
+    fn in_order(&self, mut from: Roles, mut to: Roles) -> [Roles; 2] {
+        for axis in 0..AXES {
+            for later in axis + 1..AXES {
+                let equal = self.counts[axis] == self.counts[later];
+                if equal && (from[axis], to[axis]) > (from[later], to[later]) {
+                    from.swap(axis, later);
+                    to.swap(axis, later);
+                }
+            }
+        }
+        [from, to]
+    }
+
+    /// Works out the price of a conversion to windows, which have this number.
+    fn windowed(&mut self, goods: usize, from: Roles, to: Roles, number: usize) -> f64 {
+        let moved = (!from.contains(&TensorRole::Partial)).then(|| {
+            let (held, needed) = (self.boxes(goods, from), self.boxes(goods, to));
+            windows::between(&held, &needed)
+        });
+        let price = self.price(goods, from, to, moved);
+        let base = self.conversions.kept[goods].base();
+        self.conversions.windowed[number][place(from, base)] = price;
+        price
+    }
+
+    /// The number of the windows of a tensor.
+    fn window(&mut self, goods: usize, to: Roles) -> usize {
+        let Conversions {
+            windows,
+            windowed,
+            kept,
+            ..
+        } = &mut self.conversions;
+        *windows.entry((goods, to)).or_insert_with(|| {
+            windowed.push(vec![f64::NAN; kept[goods].base().pow(3)]);
+            windowed.len() - 1
+        })
+    }
+
     /// The prices of the conversions from each placement to each, those of the first one first.
     pub fn converts(&mut self, goods: usize, from: &[Roles], to: &[Roles]) -> Vec<f64> {
-        let base = self.conversions.kept[goods].shape.len() + 3;
-        let place = |roles: &Roles| roles.iter().fold(0, |at, role| at * base + code(*role));
-        let known = !self.conversions.kept[goods].prices.is_empty();
-        let places: Vec<Option<usize>> = to
+        let base = self.conversions.kept[goods].base();
+        let targets: Vec<(Roles, Option<usize>)> = to
             .iter()
-            .map(|to| (known && !is_windowed(*to)).then(|| place(to)))
+            .map(|to| (*to, is_windowed(*to).then(|| self.window(goods, *to))))
             .collect();
         let mut prices = Vec::with_capacity(from.len() * to.len());
         for from in from {
-            let start = place(from) * base.pow(3);
-            for (to, at) in to.iter().zip(&places) {
-                let price = at.map_or(f64::NAN, |at| {
-                    self.conversions.kept[goods].prices[start + at]
-                });
-                prices.push(match price.is_nan() {
-                    true => self.convert(goods, *from, *to),
-                    false => price,
+            let start = place(*from, base);
+            for (to, window) in &targets {
+                let conversions = &self.conversions;
+                let known = match window {
+                    Some(number) => conversions.windowed[*number].get(start),
+                    None => {
+                        let at = start * base.pow(3) + place(*to, base);
+                        conversions.kept[goods].prices.get(at)
+                    }
+                };
+                let known = known.copied().filter(|price| !price.is_nan());
+                prices.push(match (known, window) {
+                    (Some(price), _) => price,
+                    (None, Some(number)) => self.windowed(goods, *from, *to, *number),
+                    (None, None) => self.placed(goods, *from, *to),
                 });
             }
         }
@@ -361,6 +404,18 @@ impl<'a> CostTable<'a> {
         let bytes = share(&tensor.shape, self.counts, rest) * tensor.width;
         rounded(self.weights.resident * bytes, self.weights.quantum)
     }
+}
+
+impl Kept {
+    /// How many roles an axis can have.
+    fn base(&self) -> usize {
+        self.shape.len() + 3
+    }
+}
+
+/// The number of a placement among those of an axis' so many roles.
+fn place(roles: Roles, base: usize) -> usize {
+    roles.iter().fold(0, |at, role| at * base + code(*role))
 }
 
 fn code(role: TensorRole) -> usize {

@@ -134,22 +134,9 @@ fn aligned(
         after.iter().map(|z| domains[*z]).product()
     };
     let own: Vec<usize> = order.iter().map(|y| own(*y)).collect();
-    let total = order.iter().map(|y| domains[*y]).product();
-    let mut values = Vec::with_capacity(total);
-    let mut at = vec![0usize; order.len()];
-    let mut from = 0;
-    for _ in 0..total {
-        values.push(table.prices.values[from]);
-        for (place, y) in order.iter().enumerate().rev() {
-            at[place] += 1;
-            from += own[place];
-            if at[place] < domains[*y] {
-                break;
-            }
-            from -= own[place] * domains[*y];
-            at[place] = 0;
-        }
-    }
+    let sizes: Vec<usize> = order.iter().map(|y| domains[*y]).collect();
+    let mut values = Vec::with_capacity(sizes.iter().product());
+    arrange(&table.prices.values, &sizes, &own, &mut values);
     let strides = outer
         .iter()
         .map(|y| {
@@ -159,4 +146,18 @@ fn aligned(
         })
         .collect();
     Aligned { strides, values }
+}
+
+/// Appends entries in row-major order of axes that have these sizes, and these distances between neighbours.
+fn arrange(entries: &[f64], sizes: &[usize], strides: &[usize], arranged: &mut Vec<f64>) {
+    match (sizes, strides) {
+        ([size], [0]) => arranged.extend(std::iter::repeat_n(entries[0], *size)),
+        ([size], [1]) => arranged.extend_from_slice(&entries[..*size]),
+        ([size, sizes @ ..], [stride, strides @ ..]) => {
+            for at in 0..*size {
+                arrange(&entries[at * stride..], sizes, strides, arranged);
+            }
+        }
+        _ => arranged.push(entries[0]),
+    }
 }

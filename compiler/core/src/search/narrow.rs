@@ -74,9 +74,9 @@ pub fn solve(
         largest: 0.0,
         stop: None,
     };
-    if network.is_small(SMALL, cap) {
-        result.largest = network.order().1.largest;
-        match network.solve(cap, eliminated, deadline) {
+    if let Some((order, effort)) = network.small(SMALL, cap) {
+        result.largest = effort.largest;
+        match network.solve_in(&order, eliminated, deadline) {
             Ok(solution) => {
                 result.bound = solution.value;
                 (result.solution, result.proved) = (Some(solution), true);
@@ -138,7 +138,7 @@ fn coarse(
                 domains: coarse.counted(classes, ceiling),
                 tables: network.tables.clone(),
             };
-            if left.is_small(SMALL, cap) {
+            if left.small(SMALL, cap).is_some() {
                 break;
             }
         }
@@ -260,7 +260,7 @@ impl Narrowing<'_> {
             tables: current.tables.clone(),
         };
         let trips = TRIPS_WORTH * self.known.effort();
-        left.is_small(trips.max(SMALL), self.cap)
+        left.small(trips.max(SMALL), self.cap).is_some()
     }
 
     /// The highest price of a plan that is still of interest.
@@ -292,8 +292,11 @@ impl Narrowing<'_> {
         let kept = self.known.below(limit);
         self.eliminated.forget();
         let smaller = restricted(self.known.current(), &kept, self.eliminated);
-        let (_, effort) = smaller.order();
-        let solution = smaller.solve(self.cap, self.eliminated, self.deadline)?;
+        let (order, effort) = smaller.order();
+        if effort.largest > self.cap as f64 {
+            return Err(Stop::TooLarge(effort.largest));
+        }
+        let solution = smaller.solve_in(&order, self.eliminated, self.deadline)?;
         self.result.largest = self.result.largest.max(effort.largest);
         let known = self.result.solution.as_ref();
         let better = known.is_none_or(|known| solution.value < known.value);

@@ -120,19 +120,21 @@ impl Network {
         self.order_up_to(f64::INFINITY, f64::INFINITY)
     }
 
-    /// Returns whether eliminating every variable takes at most so many operations, and no table of more than `cap` entries.
-    pub fn is_small(&self, operations: f64, cap: usize) -> bool {
-        let (_, effort) = self.order_up_to(operations, cap as f64);
-        effort.operations <= operations && effort.largest <= cap as f64
+    /// Returns the order in which every variable is eliminated, if that takes at most so many operations, and no table of more than
+    /// `cap` entries.
+    pub fn small(&self, operations: f64, cap: usize) -> Option<(Vec<usize>, Effort)> {
+        let (order, effort) = self.order_up_to(operations, cap as f64);
+        let small = effort.operations <= operations && effort.largest <= cap as f64;
+        small.then_some((order, effort))
     }
 
     /// [`Network::order`] as far as it takes so many operations, and no table of more than `cap` entries.
     fn order_up_to(&self, operations: f64, cap: f64) -> (Vec<usize>, Effort) {
         let count = self.domains.len();
         let mut neighbours: Vec<Vec<usize>> = vec![vec![]; count];
-        for Table { variables, .. } in &self.tables {
-            for x in variables {
-                neighbours[*x].extend(variables.iter().filter(|y| *y != x));
+        for table in &self.tables {
+            for x in self.open(table) {
+                neighbours[*x].extend(self.open(table).filter(|y| *y != x));
             }
         }
         for list in &mut neighbours {
@@ -185,7 +187,17 @@ impl Network {
         if effort.largest > cap as f64 {
             return Err(Stop::TooLarge(effort.largest));
         }
-        let (value, steps) = self.eliminate_all(&order, f64::INFINITY, eliminated, deadline)?;
+        self.solve_in(&order, eliminated, deadline)
+    }
+
+    /// [`Network::solve`] by an order of all variables, whatever tables that takes.
+    pub fn solve_in(
+        &self,
+        order: &[usize],
+        eliminated: &mut Eliminated,
+        deadline: &dyn Fn() -> bool,
+    ) -> Result<Solution, Stop> {
+        let (value, steps) = self.eliminate_all(order, f64::INFINITY, eliminated, deadline)?;
         let mut choice = vec![0; self.domains.len()];
         for (x, gone) in steps.iter().rev() {
             let mut best = f64::INFINITY;
@@ -224,15 +236,20 @@ impl Network {
         eliminated: &mut Eliminated,
         deadline: &dyn Fn() -> bool,
     ) -> Result<(f64, Vec<(usize, Vec<Table>)>), Stop> {
-        let mut tables: Vec<Option<Table>> = self.tables.iter().cloned().map(Some).collect();
+        let open = self.tables.iter().map(|table| Table {
+            variables: self.open(table).copied().collect(),
+            prices: table.prices.clone(),
+        });
+        let (open, constants): (Vec<Table>, Vec<Table>) =
+            open.partition(|table| !table.variables.is_empty());
+        let mut value: f64 = constants.iter().map(|table| table.prices.values[0]).sum();
         let mut touching: Vec<Vec<usize>> = vec![vec![]; self.domains.len()];
-        for (number, table) in self.tables.iter().enumerate() {
+        for (number, table) in open.iter().enumerate() {
             for x in &table.variables {
                 touching[*x].push(number);
             }
         }
-        let constants = self.tables.iter().filter(|t| t.variables.is_empty());
-        let mut value: f64 = constants.map(|table| table.prices.values[0]).sum();
+        let mut tables: Vec<Option<Table>> = open.into_iter().map(Some).collect();
         let mut steps: Vec<(usize, Vec<Table>)> = vec![];
         for x in order {
             let gone: Vec<Table> = touching[*x]
@@ -307,6 +324,12 @@ impl Network {
         let made = eliminated.number(made);
         eliminated.results.insert(key, made.clone());
         Ok(made)
+    }
+
+    /// The variables of a table that have a choice. One with a single value connects nothing, and takes no part in an elimination.
+    fn open<'a>(&'a self, table: &'a Table) -> impl Iterator<Item = &'a usize> {
+        let variables = table.variables.iter();
+        variables.filter(|x| self.domains[**x] != 1)
     }
 
     /// The price of a choice.

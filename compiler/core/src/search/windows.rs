@@ -127,24 +127,41 @@ fn parts(windows: &ReadWindows, shape: &[u64], axes: [WindowAxis; AXES]) -> Vec<
     windows.dims.iter().zip(shape).map(part).collect()
 }
 
-/// By site: the box of a tensor that it needs or holds, start and length of each dimension; nothing where it has none of it.
+/// The box of a tensor that each site needs or holds.
 #[derive(Debug)]
-pub struct SiteBoxes(Vec<Option<Vec<(u64, u64)>>>);
+pub struct SiteBoxes {
+    /// Start and length along each dimension, one site after the other; all lengths are 0 where a site has none of it.
+    ranges: Vec<(u64, u64)>,
+    /// By dimension, of what is held: into how many pieces it is cut, and the length of the longest.
+    cuts: Vec<(u64, u64)>,
+}
 
 impl SiteBoxes {
     /// Returns the boxes that sites need where a tensor is wanted in windows.
     pub fn needed(goods: TransferItem<'_>, counts: Counts, to: Roles) -> SiteBoxes {
         let boxes = Boxes::new(goods, counts, to);
-        SiteBoxes(sites(counts).map(|site| boxes.at(site)).collect())
+        let none = || vec![(0, 0); goods.shape.len()];
+        let ranges = sites(counts).flat_map(|site| boxes.at(site).unwrap_or_else(none));
+        SiteBoxes {
+            ranges: ranges.collect(),
+            cuts: vec![],
+        }
     }
 
     /// Returns the boxes that sites hold at a placement that is not partial.
     pub fn held(shape: &[u64], counts: Counts, from: Roles) -> SiteBoxes {
-        SiteBoxes(
-            sites(counts)
-                .map(|site| held(shape, counts, from, site))
-                .collect(),
-        )
+        let none = || vec![(0, 0); shape.len()];
+        let ranges =
+            sites(counts).flat_map(|site| held(shape, counts, from, site).unwrap_or_else(none));
+        let dims = (0u32..).zip(shape);
+        let cuts = dims.map(|(dim, extent)| {
+            let pieces = super::transfer::pieces(counts, from, dim);
+            (pieces, extent.div_ceil(pieces).max(1))
+        });
+        SiteBoxes {
+            ranges: ranges.collect(),
+            cuts: cuts.collect(),
+        }
     }
 }
 
@@ -179,48 +196,38 @@ pub fn convert(goods: TransferItem<'_>, counts: Counts, from: Roles, to: Roles) 
         SiteBoxes::held(goods.shape, counts, from),
         SiteBoxes::needed(goods, counts, to),
     );
-    Some(between(goods.shape, counts, from, &held, &needed))
+    Some(between(&held, &needed))
 }
 
-/// The cost of giving sites what they need, if they hold this at the placement `from`.
-pub fn between(
-    shape: &[u64],
-    counts: Counts,
-    from: Roles,
-    held: &SiteBoxes,
-    needed: &SiteBoxes,
-) -> Move {
+/// The cost of giving sites what they need, of a tensor of at least one dimension.
+pub fn between(held: &SiteBoxes, needed: &SiteBoxes) -> Move {
     let mut cost = Move::default();
-    for (held, wanted) in held.0.iter().zip(&needed.0) {
-        let Some(wanted) = wanted else {
-            continue;
-        };
-        let common = held.as_ref().map_or(0.0, |held| {
-            let pairs = held.iter().zip(wanted).map(|((a, n), (b, m))| {
-                let start = *a.max(b);
-                (a + n).min(b + m).saturating_sub(start) as f64
-            });
-            pairs.product()
+    let rank = held.cuts.len().max(1);
+    let sites = held.ranges.chunks_exact(rank);
+    for (own, wanted) in sites.zip(needed.ranges.chunks_exact(rank)) {
+        let pairs = own.iter().zip(wanted).map(|((a, n), (b, m))| {
+            let start = *a.max(b);
+            (a + n).min(b + m).saturating_sub(start) as f64
         });
+        let common: f64 = pairs.product();
         let lacks = volume(wanted) - common;
         if lacks <= 0.0 {
             continue;
         }
         cost.transfer += lacks;
         cost.words = cost.words.max(lacks);
-        let peers = senders(shape, counts, from, wanted) - f64::from(common > 0.0);
+        let peers = senders(&held.cuts, wanted) - f64::from(common > 0.0);
         cost.messages = cost.messages.max(peers.max(1.0));
     }
     cost
 }
 
 /// How many sites hold pieces that meet a box.
-fn senders(shape: &[u64], counts: Counts, from: Roles, wanted: &[(u64, u64)]) -> f64 {
-    let dims = (0u32..).zip(shape.iter().zip(wanted));
-    let pieces = dims.map(|(dim, (extent, (_, length)))| {
-        let pieces = super::transfer::pieces(counts, from, dim);
-        let longest = extent.div_ceil(pieces).max(1);
-        (length.div_ceil(longest) + 1).min(pieces) as f64
+fn senders(cuts: &[(u64, u64)], wanted: &[(u64, u64)]) -> f64 {
+    let dims = cuts.iter().zip(wanted);
+    let pieces = dims.map(|((pieces, longest), (_, length))| match pieces {
+        1 => 1.0,
+        _ => (length.div_ceil(*longest) + 1).min(*pieces) as f64,
     });
     pieces.product()
 }

@@ -366,6 +366,27 @@ fn equal_blocks_are_solved_once_and_change_nothing() {
 }
 
 #[test]
+fn a_variable_of_one_value_connects_nothing() {
+    let mut eliminated = Eliminated::default();
+    let mut tables = vec![];
+    for leaf in 1..=40 {
+        tables.push(Table {
+            variables: vec![0, leaf],
+            prices: eliminated.number(vec![3.0, 1.0, 2.0, leaf as f64]),
+        });
+    }
+    let network = Network {
+        domains: [1].into_iter().chain([4; 40]).collect(),
+        tables,
+    };
+    let (order, effort) = network.small(200.0, 1).unwrap();
+    assert_eq!((order.len(), effort.largest), (41, 1.0));
+    let solution = network.solve(1, &mut eliminated, &|| false).unwrap();
+    assert_eq!(solution.value, 40.0);
+    assert_eq!(solution.choice[..4], [0, 1, 1, 1]);
+}
+
+#[test]
 fn narrowing_finds_the_optimum_that_elimination_finds() {
     let program = perceptron(8, 4096, 1024);
     let mut eliminated = Eliminated::default();
