@@ -169,7 +169,7 @@ fn passes(
     let program = search::conditions::conditioned(program);
     let program = search::scatters::summed(&search::factors::factored(&program));
     let program = search::digits::taken(&search::overlaps::parted(&program));
-    let program = search::short::written(&program);
+    let program = search::repeats::once(&search::short::written(&program));
     let shared = search::share::share(&search::select::select(&program));
     einsum::verify::verify(&shared.program).map_err(|what| format!("einsum: {what}"))?;
     match fitting(&shared, options, (deadline, soon)) {

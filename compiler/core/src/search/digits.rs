@@ -10,6 +10,7 @@
 //! ```
 
 use super::meeting::Placed;
+use super::parts;
 use super::scatters::over;
 use crate::einsum::{Definition, Program, canonical};
 use crate::rules::neutral;
@@ -24,7 +25,9 @@ pub fn taken(program: &Program) -> Program {
     let mut program = program.clone();
     for tensor in &mut program.tensors {
         if let Definition::Statement { kernel, operands } = &mut tensor.definition
-            && let Some(taking) = taking(kernel)
+            && let Some(taking) = parts::apart(kernel)
+                .and_then(|apart| taking(&apart))
+                .or_else(|| taking(kernel))
         {
             (*kernel, *operands) = canonical::statement(taking, operands);
         }
@@ -165,7 +168,12 @@ impl Digits {
             .unwrap_or((i64::MIN, i64::MAX));
         let place = graph.add_affine(&self.place);
         let (mut rest, mut before) = (place, 0);
-        if low < 0 {
+        // Of one digit that leaves gaps, places below 0 that lie within a gap are left out as such.
+        let in_gap = match self.digits[..] {
+            [(_, weight)] => (1 - weight.abs()..0).contains(&low),
+            _ => false,
+        };
+        if low < 0 && !in_gap {
             let inside = compared(graph, Function::Ge, rest, 0);
             held.push(inside);
         }
@@ -189,7 +197,7 @@ impl Digits {
             rest = divided(graph, Function::Rem, dividend, by);
             (before, high) = (by, high.min(by - 1));
         }
-        if high > 0 {
+        if high > 0 || in_gap {
             let even = compared(graph, Function::Eq, rest, 0);
             held.push(even);
         }

@@ -1,8 +1,8 @@
 //! Short windows, written out: a reduction over a few neighbours as one expression.
 //!
 //! The values of nine neighbours are added up faster than a loop over them begins, and an element-wise statement can be taken together with
-//! others. Sums of products in which each factor has indices of its own stay: they are products of matrices. As with any reordered sum,
-//! rounding may differ. Must not know placements.
+//! others. So is a reduction that chooses by its own index, as the gradient of `where(p == 0, …)` does: each value is one of its branches. Sums of products
+//! in which each factor has indices of its own stay: they are products of matrices. As with any reordered sum, rounding may differ. Must not know placements.
 //!
 //! ```text
 //! y: f32[8] = [i: 8 | r: 2] max x[2 * i + r]   ->   y: f32[8] = [i: 8] max(x[2 * i], x[2 * i + 1])
@@ -59,7 +59,25 @@ impl Window<'_> {
         let count = kernel.indices[kernel.output_rank as usize..].iter();
         let count = count.map(|i| i.extent).fold(1, u64::saturating_mul);
         let fits = plain && kept && one && (2..=MOST).contains(&count);
-        (fits && kernel.scattered().is_empty() && window.is_window()).then_some(window)
+        let short = fits && kernel.scattered().is_empty();
+        (short && (window.is_window() || window.is_choice())).then_some(window)
+    }
+
+    /// True if the reduced indices choose between values, and elements are read at places that follow from the indices.
+    fn is_choice(&self) -> bool {
+        let graph = &self.kernel.graph;
+        let output = (1u128 << self.kernel.output_rank.min(127)) - 1;
+        let depends = graph.dependencies();
+        let mut positions = graph.reads().flat_map(|(_, positions)| positions);
+        let placed = positions.all(|position| graph.as_affine(*position).is_some());
+        let chooses = |node: &Node| match node {
+            Node::Apply(Function::Select, a) => {
+                let indices = depends[a[0].0 as usize];
+                indices != 0 && indices & output == 0
+            }
+            _ => false,
+        };
+        placed && graph.iter().any(|(_, node, _)| chooses(node))
     }
 
     /// True if elements are read at places that follow from the indices, each reduced one beside another one, and one read has all indices of the result that any has.
@@ -265,13 +283,41 @@ fn simpler(
                     }
                 }
             }
+            (comparison, [one, other])
+                if let Some(holds) = said(graph, *comparison, *one, *other) =>
+            {
+                return graph.add(Node::Constant(Scalar::Bool(holds)), DType::Bool);
+            }
             (Function::And, [one, other]) if truth(graph, *one) == Some(true) => return *other,
             (Function::And, [one, other]) if truth(graph, *other) == Some(true) => return *one,
             (Function::Select, [condition, value, _]) if truth(graph, *condition) == Some(true) => {
+                return *value;
+            }
+            (Function::Select, [condition, _, value])
+                if truth(graph, *condition) == Some(false) =>
+            {
                 return *value;
             }
             _ => {}
         }
     }
     graph.add(node, dtype)
+}
+
+/// Decides a comparison of two whole numbers.
+fn said(graph: &Graph, comparison: Function, one: NodeId, other: NodeId) -> Option<bool> {
+    let number = |id: NodeId| match graph.node(id) {
+        Node::Constant(Scalar::Int(number)) => Some(*number),
+        _ => None,
+    };
+    let (one, other) = (number(one)?, number(other)?);
+    match comparison {
+        Function::Eq => Some(one == other),
+        Function::Ne => Some(one != other),
+        Function::Lt => Some(one < other),
+        Function::Le => Some(one <= other),
+        Function::Gt => Some(one > other),
+        Function::Ge => Some(one >= other),
+        _ => None,
+    }
 }

@@ -56,7 +56,41 @@ fn places_that_are_all_taken_take_their_values() {
 }
 
 #[test]
+fn indices_that_are_read_in_two_parts_are_two_indices() {
+    // The gradient of a pixel shuffle along one dimension, and of what repeats each element.
+    becomes(
+        "y: f32[2, 14] = [m: 2, p: 14 | i: 28] sum v[rem(i, 3), 1, 2] * f32(i) if and(rem(i, 2) == m, floordiv(i, 2) == p)",
+        "y: f32[2, 14] = [m: 2, p: 14 | i: 28] sum v[rem(i, 3), 1, 2] * f32(i) if and(rem(i, 2) == m, floordiv(i, 2) == p)",
+    );
+    becomes(
+        "y: f32[2, 4] = [m: 2, p: 4 | i: 8] sum x[i] if and(rem(i, 2) == m, floordiv(i, 2) == p)",
+        "y: f32[2, 4] = [m: 2, p: 4] x[2 * p + m]",
+    );
+    becomes(
+        "y: f32[4, 8] = [m: 4, p: 8 | c: 2, i: 4] sum u[i, c + rem(i, 2)] if and(2 * c + rem(i, 2) == m, floordiv(i, 2) == p)",
+        "y: f32[4, 8] = [m: 4, p: 8] let $0 = rem(m, 2) in where(p <= 1, u[2 * p + $0, floordiv(m, 2) + $0], 0.0)",
+    );
+    becomes(
+        "y: f32[3] = [p: 3 | i: 9] sum x[i] if floordiv(i, 3) == p",
+        "y: f32[3] = [p: 3 | i_2: 3] sum x[3 * p + i_2]",
+    );
+    // The last quotient has fewer values than the others.
+    becomes(
+        "y: f32[5] = [p: 5 | i: 9] sum x[i] if floordiv(i, 2) == p",
+        "y: f32[5] = [p: 5 | i: 9] sum x[i] if floordiv(i, 2) == p",
+    );
+}
+
+#[test]
 fn places_that_are_not_take_nothing() {
+    becomes(
+        "y: f32[8] = [p: 8 | i: 4] sum x[i] if 2 * i + 1 == p",
+        "y: f32[8] = [p: 8] where(rem(p - 1, 2) == 0, x[floordiv(p - 1, 2)], 0.0)",
+    );
+    becomes(
+        "y: f32[3] = [p: 3 | i: 4] sum x[i] if 3 * i + 2 == p",
+        "y: f32[3] = [p: 3] where(rem(p - 2, 3) == 0, x[floordiv(p - 2, 3)], 0.0)",
+    );
     becomes(
         "y: f32[18] = [p: 18 | i: 9] sum x[i] if 2 * i == p",
         "y: f32[18] = [p: 18] where(rem(p, 2) == 0, x[floordiv(p, 2)], 0.0)",

@@ -10,6 +10,7 @@ mod orders;
 mod overlaps;
 mod papers;
 mod programs;
+mod repeats;
 mod short;
 mod sums;
 mod windows;

@@ -44,6 +44,25 @@ fn short_windows_are_written_out() {
 }
 
 #[test]
+fn choices_by_the_reduced_index_are_written_out() {
+    becomes(
+        "y: f32[4] = [i: 4 | p: 2] sum where(p == 0, -u[i, p] * x[i], u[i, p] * x[i + 4])",
+        "y: f32[4] = [i: 4] -u[i, 0] * x[i] + u[i, 1] * x[i + 4]",
+    );
+    becomes(
+        "y: f32[4] = [i: 4 | p: 3] max where(p < 1, u[i, p], where(p != 2, x[i], u[p, i]))",
+        "y: f32[4] = [i: 4] max(max(u[i, 0], x[i]), u[2, i])",
+    );
+    // Places that data say, and a choice by an index of the result.
+    for statement in [
+        "y: f32[4] = [i: 4 | p: 2] sum where(p == 0, u[i, p], x[n[i]])",
+        "y: f32[4] = [i: 4 | p: 2] sum where(i == 0, u[i, p], 1.0)",
+    ] {
+        becomes(statement, statement);
+    }
+}
+
+#[test]
 fn other_reductions_stay() {
     for statement in [
         // A product of matrices, and one of which only one factor is a window.
