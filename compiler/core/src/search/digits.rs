@@ -166,14 +166,17 @@ impl Digits {
             .place
             .reach(extent, None)
             .unwrap_or((i64::MIN, i64::MAX));
-        let place = graph.add_affine(&self.place);
-        let (mut rest, mut before) = (place, 0);
-        // Of one digit that leaves gaps, places below 0 that lie within a gap are left out as such.
-        let in_gap = match self.digits[..] {
-            [(_, weight)] => (1 - weight.abs()..0).contains(&low),
-            _ => false,
+        // One digit that leaves gaps: from the beginning of the gap that the first place is in, all places are inside.
+        let ahead = match self.digits[..] {
+            [(_, weight)] if (1 - weight.abs()..0).contains(&low) => -low,
+            _ => 0,
         };
-        if low < 0 && !in_gap {
+        let place = graph.add_affine(&Affine {
+            constant: self.place.constant + ahead,
+            terms: self.place.terms.clone(),
+        });
+        let (mut rest, mut before) = (place, 0);
+        if low < 0 && ahead == 0 {
             let inside = compared(graph, Function::Ge, rest, 0);
             held.push(inside);
         }
@@ -197,8 +200,8 @@ impl Digits {
             rest = divided(graph, Function::Rem, dividend, by);
             (before, high) = (by, high.min(by - 1));
         }
-        if high > 0 || in_gap {
-            let even = compared(graph, Function::Eq, rest, 0);
+        if high > 0 || ahead > 0 {
+            let even = compared(graph, Function::Eq, rest, ahead);
             held.push(even);
         }
     }

@@ -85,11 +85,11 @@ fn indices_that_are_read_in_two_parts_are_two_indices() {
 fn places_that_are_not_take_nothing() {
     becomes(
         "y: f32[8] = [p: 8 | i: 4] sum x[i] if 2 * i + 1 == p",
-        "y: f32[8] = [p: 8] where(rem(p - 1, 2) == 0, x[floordiv(p - 1, 2)], 0.0)",
+        "y: f32[8] = [p: 8] where(rem(p, 2) == 1, x[floordiv(p, 2)], 0.0)",
     );
     becomes(
         "y: f32[3] = [p: 3 | i: 4] sum x[i] if 3 * i + 2 == p",
-        "y: f32[3] = [p: 3] where(rem(p - 2, 3) == 0, x[floordiv(p - 2, 3)], 0.0)",
+        "y: f32[3] = [p: 3] where(rem(p, 3) == 2, x[floordiv(p, 3)], 0.0)",
     );
     becomes(
         "y: f32[18] = [p: 18 | i: 9] sum x[i] if 2 * i == p",
