@@ -91,16 +91,68 @@ fn taking(kernel: &Kernel) -> Option<Kernel> {
     Some(over(taking.canonical(), kernel, &left))
 }
 
-/// Adds the nodes of another graph, with these values in the place of its indices, and returns where each is.
+/// Adds the nodes of another graph, with these values in the place of its indices, and returns where each is. A position
+/// `by * floordiv(p, by) + rem(p, by)` is written as `p`.
 pub(super) fn with_values(
     to: &mut Graph,
     from: &Graph,
     values: &[(IndexId, NodeId)],
 ) -> Vec<NodeId> {
-    to.append(from, |graph, _, node, dtype| {
+    let forms: Vec<Option<Affine>> = from.iter().map(|(id, ..)| from.as_affine(id)).collect();
+    to.append(from, |graph, id, node, dtype| {
+        let joined = forms[id.0 as usize].as_ref();
+        if let Some(form) = joined.and_then(|form| together(graph, form, values)) {
+            return graph.add_affine(&form);
+        }
         let solved = values.iter().find(|(index, _)| node == Node::Index(*index));
         solved.map_or_else(|| graph.add(node.clone(), dtype), |(_, value)| *value)
     })
+}
+
+/// Returns a form in terms of the indices without values, if those with values are pairs of a quotient and its remainder.
+fn together(graph: &Graph, form: &Affine, values: &[(IndexId, NodeId)]) -> Option<Affine> {
+    let value = |index: IndexId| values.iter().find(|(solved, _)| *solved == index);
+    let divided = |index: IndexId, function: Function| -> Option<(NodeId, i64)> {
+        match graph.node(value(index)?.1) {
+            Node::Apply(own, sides) if *own == function => match graph.node(sides[1]) {
+                Node::Constant(Scalar::Int(by)) => Some((sides[0], *by)),
+                _ => None,
+            },
+            _ => None,
+        }
+    };
+    let (solved, free): (Vec<_>, Vec<_>) =
+        (form.terms.iter().copied()).partition(|(index, _)| value(*index).is_some());
+    let mut whole = Affine {
+        constant: form.constant,
+        terms: free,
+    };
+    if solved.is_empty() {
+        return None;
+    }
+    let mut left = solved;
+    while let Some((index, weight)) = left.pop() {
+        let at = left.iter().position(|(other, heavy)| {
+            let parts = [
+                (index, weight, *other, *heavy),
+                (*other, *heavy, index, weight),
+            ];
+            parts.iter().any(|(rest, light, quotient, heavy)| {
+                let whole = divided(*quotient, Function::FloorDiv);
+                whole.is_some_and(|(_, by)| light.checked_mul(by) == Some(*heavy))
+                    && whole == divided(*rest, Function::Rem)
+            })
+        })?;
+        let (other, heavy) = left.swap_remove(at);
+        let (place, _) = divided(index, Function::Rem).or(divided(other, Function::Rem))?;
+        let light = if weight.abs() < heavy.abs() {
+            weight
+        } else {
+            heavy
+        };
+        whole = whole.plus(&graph.as_affine(place)?, light)?;
+    }
+    Some(whole)
 }
 
 /// A condition behind another one: where a place has no values, what else has to hold may read outside.
@@ -128,20 +180,9 @@ struct Digits {
 impl Digits {
     /// Of a condition, if it is one that says so.
     fn of(kernel: &Kernel, condition: NodeId) -> Option<Digits> {
-        let Placed { place, terms } = Placed::of(kernel, condition)?;
-        let extent = |index: &IndexId| i64::try_from(kernel.indices[index.0 as usize].extent).ok();
-        // Lighter digits never reach the weight of a heavier one.
-        let mut reach = 0i64;
-        let mut values = 1u64;
-        for (index, weight) in terms.iter().rev() {
-            let count = extent(index)?;
-            let weight = weight.checked_abs()?;
-            if count < 1 || reach >= weight {
-                return None;
-            }
-            reach = reach.checked_add(weight.checked_mul(count - 1)?)?;
-            values = values.saturating_mul(count.unsigned_abs());
-        }
+        let placed = Placed::of(kernel, condition)?;
+        let values = placed.digits(kernel)?;
+        let Placed { place, terms } = placed;
         let (low, high) = place.reach(|index| kernel.indices[index.0 as usize].extent, None)?;
         let places = high.checked_sub(low)?.unsigned_abs().saturating_add(1);
         let digits = terms;

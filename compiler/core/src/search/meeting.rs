@@ -53,6 +53,24 @@ impl Placed {
         terms.sort_by_key(|(_, weight)| std::cmp::Reverse(weight.unsigned_abs()));
         Some(Placed { place, terms })
     }
+
+    /// How many places the indices give, if they are digits: no two choices of them give the same.
+    pub(super) fn digits(&self, kernel: &Kernel) -> Option<u64> {
+        let extent = |index: &IndexId| i64::try_from(kernel.indices[index.0 as usize].extent).ok();
+        // Lighter digits never reach the weight of a heavier one.
+        let mut reach = 0i64;
+        let mut values = 1u64;
+        for (index, weight) in self.terms.iter().rev() {
+            let count = extent(index)?;
+            let weight = weight.checked_abs()?;
+            if count < 1 || reach >= weight {
+                return None;
+            }
+            reach = reach.checked_add(weight.checked_mul(count - 1)?)?;
+            values = values.saturating_mul(count.unsigned_abs());
+        }
+        Some(values)
+    }
 }
 
 /// A place that one or two indices give: `unit · (phases · far + near) = place`.

@@ -12,7 +12,7 @@ use super::meeting::Placed;
 use crate::einsum::{Definition, Program, Rewriting, TensorId, canonical};
 use crate::rules::{may_fault, renamed};
 use ein_plan::schedule::guard::conjuncts;
-use ein_plan::{DType, IndexId, Kernel, Node, Operand};
+use ein_plan::{DType, IndexId, Kernel, Node, NodeId, Operand};
 
 /// How many times as large as the operands and the result together the sums may be.
 const MOST_LARGER: u64 = 16;
@@ -57,14 +57,8 @@ impl Sums {
         let first: Vec<usize> = all.clone().filter(is_first).collect();
         let own = all.filter(|i| value >> i & 1 == 1 && !is_solved(*i) && !is_first(i));
         let mut own: Vec<usize> = own.collect();
-        // The index with the greatest part in a place is the last one: what `overlaps` reads of the sums lies together then.
-        let placed = conjuncts(&kernel.graph, guard);
-        let placed = placed.iter().filter_map(|c| Placed::of(kernel, *c));
-        let far: Vec<IndexId> = placed
-            .filter(|placed| placed.terms.len() > 1)
-            .map(|placed| placed.terms[0].0)
-            .collect();
-        own.sort_by_key(|i| far.contains(&IndexId(*i as u32)));
+        let conditions = conjuncts(&kernel.graph, guard);
+        own.sort_by_key(|i| place_of(kernel, &conditions, *i));
         let sums = Sums { own, first };
         let product = |extents: &mut dyn Iterator<Item = u64>| extents.fold(1, u64::saturating_mul);
         let there = kernel
@@ -122,6 +116,23 @@ impl Sums {
         let operands = [operands, &[terms]].concat();
         canonical::statement(over(scatter, kernel, &left), &operands)
     }
+}
+
+/// Where an index of the sums stands among them. Digits of a place lie as the place does, so that the scatter is a copy. Where values
+/// meet in a place, the index with the greatest part in it is the last one: what [`super::overlaps`] reads of the sums lies together then.
+fn place_of(kernel: &Kernel, conditions: &[NodeId], index: usize) -> (usize, usize) {
+    let index = IndexId(index as u32);
+    let last = kernel.indices.len();
+    let place = conditions.iter().find_map(|condition| {
+        let placed = Placed::of(kernel, *condition)?;
+        let at = placed.terms.iter().position(|(digit, _)| *digit == index)?;
+        let (place, _) = placed.place.terms.first()?;
+        match placed.digits(kernel) {
+            Some(_) => Some((place.0 as usize, at)),
+            None => (at == 0).then_some((last, 0)),
+        }
+    });
+    place.unwrap_or((index.0 as usize, 0))
 }
 
 /// A kernel over these of the indices of another one, in this order.

@@ -56,6 +56,19 @@ fn places_that_are_all_taken_take_their_values() {
 }
 
 #[test]
+fn a_place_that_is_put_together_again_is_the_place() {
+    // The gradient of a maximum of windows that lie beside each other.
+    becomes(
+        "y: f32[8] = [p: 8 | i: 4, r: 2] sum where(x[2 * i + r + 1] == u[i, 0], u[i, 1], 0.0) if 2 * i + r == p",
+        "y: f32[8] = [p: 8] let $0 = floordiv(p, 2) in where(x[p + 1] == u[$0, 0], u[$0, 1], 0.0)",
+    );
+    becomes(
+        "y: f32[8] = [p: 8 | i: 4, r: 2] sum x[8 - r - 2 * i] + u[i, 3 * r + i] if 2 * i + r == p",
+        "y: f32[8] = [p: 8] let $0 = floordiv(p, 2) in x[8 - p] + u[$0, 3 * rem(p, 2) + $0]",
+    );
+}
+
+#[test]
 fn indices_that_are_read_in_two_parts_are_two_indices() {
     // The gradient of a pixel shuffle along one dimension, and of what repeats each element.
     becomes(
