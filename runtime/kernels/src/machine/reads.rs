@@ -8,7 +8,6 @@
 //! ```
 
 use super::Machine;
-use super::runs::runs;
 use crate::Fault;
 use crate::load::{Extents, Lane, Pattern, along};
 use crate::nest::WIDTH;
@@ -225,7 +224,8 @@ impl Machine<'_, '_> {
         self.settle(node, to, read, n, missing);
     }
 
-    /// Affine positions, partly outside: each run is cut to what is inside. Whether lanes are missing.
+    /// Affine positions, partly outside: each run is cut to what is inside. Lanes outside get the value that stands for them, if it is the
+    /// same in all. Returns whether lanes are missing.
     fn read_clipped(
         &mut self,
         to: Register,
@@ -236,70 +236,51 @@ impl Machine<'_, '_> {
     ) -> bool {
         let run = strip.run();
         let mut missing = false;
+        let other = read.otherwise.map(|id| self.program.registers[id as usize]);
+        let other = other.filter(|other| other.uniform && to.poison.is_none());
         let outer = strip.sizes.len().saturating_sub(1);
-        for (lane, at) in runs(strip) {
-            let at = &at[..outer];
-            // The lanes begin..end of the run are inside in every dimension.
-            let (mut begin, mut end) = (0i64, run as i64);
-            for (d, position) in read.dims.iter().enumerate() {
-                let (first, step) = match &position.form {
-                    // Where no position goes on to another quotient, one is the same in all lanes.
-                    Form::Followed(form) if form.divisor > 1 => (form.quotient(firsts[d]), 0),
-                    Form::Followed(form) if !strip.sizes.is_empty() => {
-                        (firsts[d] + along(&form.lanes, at), form.lanes[outer])
-                    }
-                    _ => (firsts[d], 0),
-                };
-                let (low, high) = (position.start, position.start + position.length - 1);
-                if step == 0 {
-                    if first < low || first > high {
-                        end = begin;
-                    }
-                } else {
-                    // low <= first + step·l <= high, solved for l.
-                    let (from, to) = if step > 0 {
-                        (
-                            (first - low).div_euclid(step),
-                            (high - first).div_euclid(step),
-                        )
-                    } else {
-                        (
-                            (high - first).div_euclid(-step),
-                            (first - low).div_euclid(-step),
-                        )
-                    };
-                    let from = -from;
-                    begin = begin.max(from);
-                    end = end.min(to + 1);
-                }
-            }
-            if end <= begin {
-                (begin, end) = (0, 0);
-            }
-            let (begin, end) = (begin as usize, end as usize);
+        let step = strip.sizes.last().map_or(0, |_| read.lanes[outer]);
+        strip.runs(|lane, at| {
+            let (begin, end) = lanes_inside(read, strip, firsts, at);
             if begin < end {
-                let step = if strip.sizes.is_empty() {
-                    0
-                } else {
-                    read.lanes[outer]
-                };
-                let from = if strip.sizes.is_empty() {
-                    0
-                } else {
-                    along(&read.lanes, at)
-                };
+                let from = along(&read.lanes, at).wrapping_add(step * begin as i64);
                 let pattern = Pattern::Run {
-                    offset: offset.wrapping_add(from).wrapping_add(step * begin as i64),
+                    offset: offset.wrapping_add(from),
                     step,
                 };
                 self.fetch(to, read, lane + begin, end - begin, &pattern);
+            }
+            if let Some(other) = other {
+                self.fill(to, lane..lane + begin, other);
+                self.fill(to, lane + end..lane + run, other);
+                return;
             }
             let mask = &mut self.missing[lane..lane + run];
             mask.fill(1);
             mask[begin..end].fill(0);
             missing |= end - begin < run;
-        }
+        });
         missing
+    }
+
+    /// Gives lanes of a register the value of one that is the same in all lanes.
+    fn fill(&mut self, to: Register, lanes: std::ops::Range<usize>, other: Register) {
+        if lanes.is_empty() {
+            return;
+        }
+        macro_rules! fill {
+            ($bank:ident) => {{
+                let value = self.$bank.first(other);
+                self.$bank.split(to, lanes.end).1[lanes].fill(value);
+            }};
+        }
+        match to.dtype {
+            DType::F32 => fill!(f32s),
+            DType::F64 => fill!(f64s),
+            DType::I32 => fill!(i32s),
+            DType::I64 => fill!(i64s),
+            _ => fill!(truths),
+        }
     }
 
     /// Positions that are looked up lane by lane. Whether lanes are missing.
@@ -464,5 +445,42 @@ impl Machine<'_, '_> {
                 extent: dim.length as u64,
             })
         })
+    }
+}
+
+/// The lanes, from the first on and before the second, of the run at these outer coordinates that are inside in every dimension.
+fn lanes_inside(read: &Read, strip: &Extents, firsts: &[i64; 16], at: &[usize]) -> (usize, usize) {
+    let outer = strip.sizes.len().saturating_sub(1);
+    let (mut begin, mut end) = (0i64, strip.run() as i64);
+    for (position, first) in read.dims.iter().zip(firsts) {
+        let (first, step) = match &position.form {
+            // Where no position goes on to another quotient, one is the same in all lanes.
+            Form::Followed(form) if form.divisor > 1 => (form.quotient(*first), 0),
+            Form::Followed(form) if !strip.sizes.is_empty() => {
+                (first + along(&form.lanes, at), form.lanes[outer])
+            }
+            _ => (*first, 0),
+        };
+        let (low, high) = (position.start, position.start + position.length - 1);
+        // low <= first + step·l <= high, solved for l.
+        let (before, last) = match step {
+            0 if first < low || first > high => return (0, 0),
+            0 => continue,
+            1 => (first - low, high - first),
+            step if step > 0 => (
+                (first - low).div_euclid(step),
+                (high - first).div_euclid(step),
+            ),
+            step => (
+                (high - first).div_euclid(-step),
+                (first - low).div_euclid(-step),
+            ),
+        };
+        begin = begin.max(-before);
+        end = end.min(last + 1);
+    }
+    match begin < end {
+        true => (begin as usize, end as usize),
+        false => (0, 0),
     }
 }

@@ -108,8 +108,7 @@ impl Machine<'_, '_> {
         }
         let run = strip.run();
         let skipped = self.skipped.get(read.operand).copied().unwrap_or(0);
-        for (lane, at) in runs(strip) {
-            let at = &at[..inner];
+        strip.runs(|lane, at| {
             let mut offsets = [-skipped; SHORT as usize];
             for (l, offset) in (0..turn).zip(&mut offsets) {
                 for (dim, first) in read.dims.iter().zip(firsts) {
@@ -124,7 +123,7 @@ impl Machine<'_, '_> {
             }
             let offsets = &offsets[..(turn as usize).min(run)];
             self.fetch(to, read, lane, run, &Pattern::Turns { offsets, step });
-        }
+        });
         true
     }
 
@@ -140,8 +139,7 @@ impl Machine<'_, '_> {
         let run = strip.run();
         let inner = strip.sizes.len().saturating_sub(1);
         let skipped = self.skipped.get(read.operand).copied().unwrap_or(0);
-        for (lane, at) in runs(strip) {
-            let at = &at[..inner];
+        strip.runs(|lane, at| {
             let mut done = 0;
             while done < run {
                 let (mut offset, mut length) = (-skipped, (run - done) as i64);
@@ -165,17 +163,6 @@ impl Machine<'_, '_> {
                 self.fetch(to, read, lane + done, length, &pattern);
                 done += length;
             }
-        }
+        });
     }
-}
-
-/// The runs of a strip by their first lane and coordinates, for whoever walks them while the machine is borrowed.
-pub(super) fn runs(strip: &Extents) -> Vec<(usize, [usize; 8])> {
-    let mut runs = Vec::with_capacity(strip.lanes() / strip.run().max(1));
-    strip.runs(|lane, at| {
-        let mut coordinates = [0; 8];
-        coordinates[..at.len()].copy_from_slice(at);
-        runs.push((lane, coordinates));
-    });
-    runs
 }
