@@ -251,23 +251,40 @@ impl<'a> Checker<'a> {
         let Some(open) = self.indices.open.pop() else {
             return true;
         };
-        let mut ok = true;
         let (known, bare): (Vec<VarId>, Vec<VarId>) = open.vars.iter().partition(|id| {
             let var = &self.indices.vars[id.0 as usize];
             var.stated.is_some() || !var.uses.is_empty()
         });
+        let mut failed: Vec<VarId> = vec![];
         for var in known {
-            ok &= self.solve(var);
+            if !self.solve(var) {
+                failed.push(var);
+            }
         }
         for var in bare {
-            ok &= self.solve_bare(var, &open);
+            let told = self
+                .bound_names(var, &open)
+                .iter()
+                .any(|n| failed.contains(n));
+            if told || !self.solve_bare(var, &open) {
+                failed.push(var);
+            }
         }
+        let mut ok = failed.is_empty();
         if ok {
             for obligation in &open.obligations {
                 ok &= self.prove(obligation);
             }
         }
         ok
+    }
+
+    /// The indices in the bound of an index.
+    fn bound_names(&self, var: VarId, open: &Open) -> Vec<VarId> {
+        let bounds = open.dependent_bounds.iter().filter(|b| b.index == var);
+        bounds
+            .flat_map(|bound| self.arena.free(bound.value).to_vec())
+            .collect()
     }
 
     /// Finds the range of an index that stands alone in no position and has no bound that is a size. It runs as far as the index
@@ -300,10 +317,15 @@ impl<'a> Checker<'a> {
     }
 
     /// Lets an index run over all values that its bound allows for any values of the indices that the bound names. The bound itself
-    /// stays a condition.
+    /// stays a condition. An index whose range no statement says yet is told by itself.
     fn solve_by_largest_bound(&mut self, bound: &DependentBound) -> bool {
         let extent = self.largest_bound(bound);
         if extent.is_none() {
+            let names = self.arena.free(bound.value);
+            let mut extents = names.iter().filter_map(|var| self.extent(*var));
+            if extents.any(|extent| self.is_provisional(&extent)) {
+                return false;
+            }
             let name = &self.indices.vars[bound.index.0 as usize].name;
             let error = Diagnostic::error("E0306", format!("nothing says how far `{name}` runs"))
                 .at(bound.span, "the sizes do not say how large this can be")
