@@ -283,14 +283,11 @@ impl<'a> Checker<'a> {
         span: Span,
     ) {
         let name = &target.target.name;
-        let text = self.names.text(span);
+        let (text, shown) = (self.names.text(span), self.names.text(name.span));
         self.report.push(
             Diagnostic::error(
                 "E0405",
-                format!(
-                    "`{}` is declared {declared}, but its value is {have}",
-                    name.text
-                ),
+                format!("`{shown}` is declared {declared}, but its value is {have}"),
             )
             .at(span, format!("this is {have}"))
             .at(name.span, format!("declared {declared} here"))

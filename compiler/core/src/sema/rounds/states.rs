@@ -158,6 +158,8 @@ impl<'a> Checker<'a> {
             return None;
         };
         let name = state_of(&target.name.text)?;
+        // The state of a scan has another name inside than in the text.
+        let shown = self.names.text(target.name.span);
         let (begins, becomes) = (self.view_shape(state.view), self.view_shape(view));
         let pairs = || begins.iter().zip(&becomes);
         for (a, b) in pairs() {
@@ -167,7 +169,7 @@ impl<'a> Checker<'a> {
         if begins.len() != becomes.len() || pairs().any(|(a, b)| a.differs(b)) {
             let (is, was) = (self.view_text(view), self.view_text(state.view));
             self.report.push(
-                Diagnostic::error("E0513", format!("the state `{name}` changes its shape"))
+                Diagnostic::error("E0513", format!("the state `{shown}` changes its shape"))
                     .at(target.span, format!("a round ends with {is}"))
                     .at(state.span, format!("and begins with {was}"))
                     .help("a state has one shape in all rounds"),
@@ -188,7 +190,7 @@ impl<'a> Checker<'a> {
             self.report.push(
                 Diagnostic::error(
                     "E0513",
-                    format!("the state `{name}` is {dtype}, its `next` {have}"),
+                    format!("the state `{shown}` is {dtype}, its `next` {have}"),
                 )
                 .at(target.span, format!("a round ends with {have}"))
                 .at(state.span, format!("it begins with {dtype}"))
