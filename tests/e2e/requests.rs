@@ -81,6 +81,38 @@ fn any_definition_is_shown_or_saved() {
         ]);
 }
 
+/// Names of options that no program has are told as such, whatever stands before their points; instances of modules are not offered.
+#[test]
+fn paths_are_those_of_instances() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("p.ein").display().to_string();
+    let text = "module m(D)(x[n]) -> y[n] { param w: f32[D] = ones\n y[i] = w[i] * x[i] }\nparam enc: m(3)[2]\ninput x: f32[3] = ones\nz = enc[0](enc[1](x))\noutput z";
+    std::fs::write(&program, text).unwrap();
+    let run = einc(&["run", &program, "--show", "enc.1.w"]).success();
+    assert_eq!(run.stdout, "z = [1. 1. 1.]\nenc.1.w = [1. 1. 1.]\n");
+    for (option, value) in [("--show", "z.1"), ("--save", "z.1=z.npy")] {
+        einc(&["run", &program, option, value])
+            .fails_with(2)
+            .says(&[
+                "E0711",
+                "the program has no definition `z.1`",
+                "it has: z, x",
+            ]);
+    }
+    einc(&["run", &program, "--show", "en"])
+        .fails_with(2)
+        .says(&["E0711", "it has: z, x"]);
+    let rounds = "input x: f32[2] = ones\nrepeat t < 2 { state s[i] = x[i]; q[i] = 2 * s[i]; r[t,i] = q[i]; next s[i] = q[i] }\noutput s";
+    std::fs::write(folder.path().join("rounds.ein"), rounds).unwrap();
+    let other = folder.path().join("rounds.ein").display().to_string();
+    einc(&["run", &other, "--show", "q"])
+        .fails_with(2)
+        .says(&["E0711", "it has: s, x, r, t"]);
+    einc(&["run", &program, "--input", "x.1=1"])
+        .fails_with(2)
+        .says(&["E0711", "the program has no input `x.1`", "it has: x"]);
+}
+
 /// An input needs data where what is given out needs it.
 #[test]
 fn what_nothing_needs_needs_no_data() {

@@ -14,7 +14,9 @@ use einc_core::sema::{
     world::{self, Header, Input},
 };
 use einc_diag::{Diagnostic, did_you_mean};
-use einc_syntax::ast::{Item, ItemKind, Name, output_name};
+use einc_syntax::ast::{
+    ExprKind, Item, ItemKind, Name, Position, Role, Statement, Type, output_name,
+};
 use std::collections::{BTreeMap, HashSet};
 
 /// Element types and shapes of data, by the name of the input.
@@ -33,6 +35,8 @@ pub struct Names<'a> {
     pub outputs: Vec<String>,
     /// Every other name that an output may have: definitions, states, inputs and params.
     pub definitions: Vec<&'a str>,
+    /// Instances of modules, and arrays of them.
+    pub instances: Vec<&'a str>,
 }
 
 /// The names that the program's own file declares.
@@ -44,13 +48,11 @@ pub fn names(program: &Program) -> Names<'_> {
         .first()
         .map_or(&[], |file| &file.ast.items);
     for item in items {
-        if matches!(
-            item.kind,
-            ItemKind::Input { .. } | ItemKind::Param { .. } | ItemKind::Statement(_)
-        ) {
-            names.definitions.extend(declared(item));
-        }
         match &item.kind {
+            _ if is_instance(item) => names.instances.extend(declared(item)),
+            ItemKind::Input { .. } | ItemKind::Param { .. } | ItemKind::Statement(_) => {
+                names.definitions.extend(known(item));
+            }
             ItemKind::Dim { name, .. } => names.dims.push(name),
             ItemKind::Const { target, .. } => names.constants.push(&target.name),
             ItemKind::Output { name, on, .. } => {
@@ -63,11 +65,44 @@ pub fn names(program: &Program) -> Names<'_> {
     names
 }
 
+/// True of an instance of a module and of an array of them.
+pub(crate) fn is_instance(item: &Item) -> bool {
+    matches!(
+        item.kind,
+        ItemKind::Param {
+            ty: Type::Module { .. },
+            ..
+        }
+    )
+}
+
+/// The names that an item declares and that are known outside of it: of a block its states, what its counter counts on the left, and
+/// the counter.
+pub(crate) fn known(item: &Item) -> Vec<&str> {
+    let ItemKind::Statement(Statement::Repeat { counter, body, .. }) = &item.kind else {
+        return declared(item);
+    };
+    let is_counter = |position: &Position| matches!(position, Position::Expr(e) if matches!(&*e.kind, ExprKind::Name(name) if *name == counter.text));
+    let mut names = vec![];
+    for item in body {
+        if let ItemKind::Statement(Statement::Definition { role, targets, .. }) = &item.kind {
+            let outside = targets.iter().filter(|target| {
+                let collected = target.positions.iter().flatten().any(is_counter);
+                *role == Role::State || *role == Role::Plain && collected
+            });
+            names.extend(outside.map(|target| target.name.text.as_str()));
+        }
+    }
+    names.push(&counter.text);
+    names
+}
+
 /// Names on the command line that the program does not have; usage errors.
 pub fn unknown(program: &Program, settings: &Settings) -> Vec<Diagnostic> {
     let names = names(program);
     let list = |names: &[&Name]| names.iter().map(|n| n.text.clone()).collect::<Vec<_>>();
-    let inputs: Vec<_> = names.inputs.iter().map(|i| i.name.clone()).collect();
+    let tensors = names.inputs.iter().filter(|input| input.dtype.is_some());
+    let inputs: Vec<_> = tensors.map(|input| input.name.clone()).collect();
     let mut definitions = names.outputs.clone();
     let mut known: HashSet<&str> = names.outputs.iter().map(String::as_str).collect();
     for name in names.definitions {
@@ -75,7 +110,12 @@ pub fn unknown(program: &Program, settings: &Settings) -> Vec<Diagnostic> {
             definitions.push(name.to_owned());
         }
     }
-    let of_modules = (settings.numbers.keys()).filter(|name| owner(name, &inputs).is_some());
+    let instances = names.instances;
+    let is_owned = |path: &str| {
+        let owner = path.split_once('.').map(|(owner, _)| owner);
+        owner.is_some_and(|owner| instances.contains(&owner))
+    };
+    let of_modules = settings.numbers.keys().filter(|name| is_owned(name));
     let mut found: Vec<Diagnostic> = of_modules
         .map(|name| {
             let message =
@@ -86,7 +126,7 @@ pub fn unknown(program: &Program, settings: &Settings) -> Vec<Diagnostic> {
     let mut look = |option: &str, what: &str, given: Vec<&String>, known: &[String]| {
         for name in given {
             // Which params an instance owns is known once it is made.
-            let owned = !matches!(option, "--dim" | "--set") && owner(name, known).is_some();
+            let owned = !matches!(option, "--dim" | "--set") && is_owned(name);
             if known.contains(name) || owned {
                 continue;
             }
@@ -141,12 +181,6 @@ pub fn unknown(program: &Program, settings: &Settings) -> Vec<Diagnostic> {
         &definitions,
     );
     found
-}
-
-/// Whose param a path names: `head` of `head.w`.
-fn owner<'p>(path: &'p str, known: &[String]) -> Option<&'p str> {
-    let (owner, _) = path.split_once('.')?;
-    known.iter().any(|name| name == owner).then_some(owner)
 }
 
 /// The types and shapes of the data that are there.

@@ -9,6 +9,7 @@
 //! ```
 
 use crate::{
+    bind::{is_instance, known},
     infer::{self, declared},
     program::Program,
     purpose::Purpose,
@@ -148,8 +149,10 @@ fn outputs(program: &Program, settings: &Settings) -> Vec<Item> {
     wanted.extend(settings.shows.iter().map(|name| (name, None)));
     wanted.retain(|name, _| !is_output(name));
     let make = |(name, path): (&String, Option<&PathBuf>)| {
-        let owner = name.split('.').next().unwrap_or(name);
-        let item = items.iter().find(|item| declared(item).contains(&owner))?;
+        let item = items.iter().find(|item| match name.split_once('.') {
+            Some((owner, _)) => is_instance(item) && declared(item).contains(&owner),
+            None => !is_instance(item) && known(item).contains(&name.as_str()),
+        })?;
         let file = path.map(|path| StringLiteral {
             text: path.to_string_lossy().into_owned(),
             span: item.span,
