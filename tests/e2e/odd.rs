@@ -536,3 +536,28 @@ hot = [[1. 0.]
     let said = einc(&["run", &program.display().to_string()]).success();
     assert_eq!(said.stdout, expected);
 }
+
+#[test]
+fn the_least_integer_is_a_literal() {
+    let text = "const least = -9223372036854775808
+input x: i64[3] = [-9223372036854775808, 0, 9223372036854775807]
+y[i] = x[i] == least
+z[i] = max(x[i], -9223372036854775808) + 1
+w = -9223372036854775808
+output y; output z; output w
+";
+    let expected = "y = [ true false false]
+z = [-9223372036854775807                    1 -9223372036854775808]
+w = -9223372036854775808
+";
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("p.ein");
+    std::fs::write(&program, text).unwrap();
+    let program = program.display().to_string();
+    assert_eq!(einc(&["run", &program]).success().stdout, expected);
+    let filled = einc(&["run", &program, "--input", "x=-9223372036854775808"]).success();
+    assert!(
+        filled.stdout.starts_with("y = [true true true]\n"),
+        "{filled}"
+    );
+}

@@ -21,6 +21,9 @@ use ein_plan::{DType, Function, Reduction, Scalar};
 use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Argument, Binary, Expr, ExprKind};
 
+/// The magnitude of the least i64, which is more than the greatest one.
+const LEAST: u64 = i64::MIN.unsigned_abs();
+
 impl<'a> Checker<'a> {
     /// An expression; its implicit sum, if it has one, around it.
     pub(crate) fn expr(&mut self, context: &mut Context<'_, 'a>, expr: &'a Expr) -> Option<ExprId> {
@@ -75,6 +78,9 @@ impl<'a> Checker<'a> {
             ExprKind::Bool(value) => Some(self.arena.truth(*value)),
             ExprKind::Name(name) => self.name(context, name, span),
             ExprKind::Bracket(inner) => self.expr(context, inner),
+            ExprKind::Negate(inner) if matches!(&*inner.kind, ExprKind::Integer(LEAST)) => {
+                Some(self.arena.whole(Size::number(i64::MIN)))
+            }
             ExprKind::Negate(inner) => {
                 let x = self.expr(context, inner)?;
                 if self.arena.ty(x) == Ty::Typed(DType::Bool) {
