@@ -195,22 +195,13 @@ impl Check<'_> {
                     if let Position::Expr(e) = position
                         && !is_index(e)
                     {
-                        let upper = "an index is bounded from above, `i < n` or `i <= n`; what else holds stands behind: `where(…, …, …)`";
-                        let help = match &*e.kind {
-                            ExprKind::Binary {
-                                operator: Binary::Greater | Binary::GreaterEqual,
-                                ..
-                            } => upper.to_owned(),
-                            _ => format!(
-                                "`{name}[i] x[i]` is the reduction over `i`; a tensor cannot be called `{name}`"
-                            ),
-                        };
+                        let (label, help) = no_index(name, e);
                         self.diagnostics.push(
                             Diagnostic::error(
                                 "E0118",
                                 format!("`{name}` runs over indices, and this is none"),
                             )
-                            .at(e.span, "expected an index here, `i` or `i < n`")
+                            .at(e.span, label)
                             .help(help),
                         );
                     }
@@ -260,6 +251,35 @@ impl Check<'_> {
             | ExprKind::Error => {}
         }
     }
+}
+
+/// Says of a position of a reduction's brackets that it is no index, and what to write in its place.
+fn no_index(reduction: &str, position: &Expr) -> (&'static str, String) {
+    let ExprKind::Binary {
+        operator: Binary::Greater | Binary::GreaterEqual,
+        left,
+        ..
+    } = &*position.kind
+    else {
+        let help = format!(
+            "`{reduction}[i] x[i]` is the reduction over `i`; a tensor cannot be called `{reduction}`"
+        );
+        return ("expected an index here, `i` or `i < n`", help);
+    };
+    let index = match &*left.kind {
+        ExprKind::Name(name) => name.as_str(),
+        _ => "i",
+    };
+    let other = match reduction {
+        "sum" | "norm" | "norm1" | "norminf" => "0",
+        "prod" => "1",
+        _ => "…",
+    };
+    let help = format!(
+        "what else holds is a condition of the values: `{reduction}[{index}] where({index} >= …, …, {other})`"
+    );
+    let label = "an index is bounded from above, `i < n` or `i <= n`";
+    (label, help)
 }
 
 /// `i`, `i < bound`, `i <= bound`, or text that has been reported.
