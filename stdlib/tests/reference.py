@@ -370,7 +370,10 @@ def corr():
 
 def histogram():
     x = [-3, -2, -1.5, -1, 0, 0.5, 0.9, 1, 2, 2.5]
-    return {"h": [sum(-2 + k <= v < -1 + k or (k == 3 and v == 2) for v in x) for k in range(4)]}
+    h = [sum(-2 + k <= v < -1 + k or (k == 3 and v == 2) for v in x) for k in range(4)]
+    d = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]
+    t = [sum(k * 0.1 <= v < (k + 1) * 0.1 or (k == 9 and v == 1) for v in d) for k in range(10)]
+    return {"h": h, "t": t}
 
 
 def concat():
