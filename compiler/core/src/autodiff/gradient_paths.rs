@@ -273,3 +273,16 @@ fn order(program: &Program) -> Vec<TensorId> {
         false => program.order().unwrap_or_else(as_they_stand),
     }
 }
+
+/// The error for rounds without a bound that is known before the run.
+pub(super) fn unknown_rounds(block: &str) -> Diagnostic {
+    let counter = block.rsplit('.').next().unwrap_or(block);
+    let message = format!(
+        "a gradient through the rounds of `{block}`, whose number depends on data or on other rounds"
+    );
+    let help = format!(
+        "the values of all rounds are kept for the way back: bound the loop by numbers, dims and consts, and let states \
+         keep their values where it is to end sooner, `next x = where({counter} < …, …, x)`"
+    );
+    Diagnostic::error("E0606", message).help(help)
+}

@@ -10,7 +10,7 @@
 
 mod tensors;
 
-use super::gradient_paths::{GradientPaths, Level};
+use super::gradient_paths::{GradientPaths, Level, unknown_rounds};
 use super::{Gradients, Through};
 use crate::einsum::{
     Block, BlockId, Bound, Collected, Definition, LoopValue, Program, Role, TensorId, canonical,
@@ -61,11 +61,7 @@ impl Gradients {
         }
         let block = program.block(id).clone();
         let Bound::Rounds(rounds) = block.bound else {
-            return Err(Diagnostic::error(
-                "E0606",
-                format!("a gradient through the rounds of `{}`, whose number nobody knows", block.name),
-            )
-            .help("the values of all rounds are kept for the way back: give the loop a bound of numbers, dims and consts"));
+            return Err(unknown_rounds(&block.name));
         };
         let exact = self.statements.exact.clone();
         let pair = self.begin_back(program, ways, id, rounds);
