@@ -2,6 +2,7 @@
 
 use crate::operations::case;
 use crate::properties::Subject;
+use einc_tests::einc;
 use einc_tests::everywhere::printed;
 use std::f64::consts::{LN_2, PI};
 
@@ -112,4 +113,34 @@ output is_least; output millionths
 ";
     let expected = "is_least = true\nmillionths = [ 278438. -253191.  181019.]\n";
     assert_eq!(printed(&[("p.ein", text)]), expected);
+}
+
+/// The sign of both zeros is 0, and of an infinite number there is no whole quotient, as in numpy, on every device and in rounds.
+#[test]
+fn signs_of_zeros_and_quotients_of_infinity() {
+    let text = "
+x[i < 4]: f64[4] = where(i == 0, -0.0, where(i == 1, 3.0, where(i == 2, -inf, inf)))
+sign[i] = 1 / sign(x[i])
+whole[i] = div(x[i], 2)
+repeat t < 2 {
+  state s = 1.0
+  next s = 1 / sign(-0.0 / s) + div(2.0, inf)
+}
+repeat t < 2 {
+  state q[i] = x[i]
+  next q[i] = div(q[i], 4) + sign(-0.0 * i)
+}
+output sign; output whole; output s; output q
+";
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("p.ein").display().to_string();
+    std::fs::write(&program, text).unwrap();
+    let expected =
+        "sign = [inf  1. -1.  1.]\nwhole = [-0.  1. nan nan]\ns = inf\nq = [ 0.  0. nan nan]\n";
+    for device in ["cpu", "reference", "emulated"] {
+        let said = einc(&["run", &program, "--device", device])
+            .success()
+            .stdout;
+        assert_eq!(said, expected, "{device}");
+    }
 }

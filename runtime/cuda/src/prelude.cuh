@@ -134,7 +134,7 @@ DEVICE whole popcount(whole a) { return __popcll((bits)a); }
 
 template <class T> DEVICE T min(T a, T b) { return a != a ? a : a < b ? a : b; }
 template <class T> DEVICE T max(T a, T b) { return a != a ? a : a > b ? a : b; }
-template <class T> DEVICE T sign(T a) { return a > 0 ? (T)1 : a < 0 ? (T)-1 : a; }
+template <class T> DEVICE T sign(T a) { return a > 0 ? (T)1 : a < 0 ? (T)-1 : a + (T)0; }
 template <class T> DEVICE T relu(T a) { return a <= 0 ? (T)0 : a; }
 DEVICE int floor(int a) { return a; }
 DEVICE whole floor(whole a) { return a; }
@@ -152,8 +152,9 @@ DEVICE double ceil(double a) { return ::ceil(a); }
 DEVICE float round(float a) { return rintf(a); }
 DEVICE double round(double a) { return rint(a); }
 
-// The floor of the exact quotient, rounded once.
+// The floor of the exact quotient, rounded once; NaN of an infinite a.
 DEVICE double floordiv(double a, double b) {
+    if (a - a != 0.0 && b != 0.0) return a - a;
     const double floor = ::floor(a / b);
     const double rest = floor == 0.0 ? a : ::fma(-floor, b, a);
     return (rest < 0.0 && b > 0.0) || (rest > 0.0 && b < 0.0) ? floor - 1.0 : floor;

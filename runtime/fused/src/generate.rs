@@ -262,7 +262,9 @@ impl Body<'_> {
                 let (zero, one) = (self.number(0.0), self.number(1.0));
                 let minus = self.number(-1.0);
                 let low = self.compare(FloatCC::LessThan, a[0], zero);
-                let rest = self.choose(low, minus, a[0]);
+                // NaN stays, and -0 becomes 0.
+                let even = self.builder.ins().fadd(a[0], zero);
+                let rest = self.choose(low, minus, even);
                 let high = self.compare(FloatCC::GreaterThan, a[0], zero);
                 self.choose(high, one, rest)
             }

@@ -182,7 +182,8 @@ macro_rules! floats {
                     } else if x < 0.0 {
                         -1.0
                     } else {
-                        x
+                        // NaN stays, and -0 becomes 0.
+                        x + 0.0
                     }
                 }),
                 Function::Floor => map(to, a, |x: $t| x.floor()),

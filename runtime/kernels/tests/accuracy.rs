@@ -257,7 +257,7 @@ fn double_precision_is_within_four_ulps() {
 #[test]
 fn floors_of_quotients_are_exact() {
     let (inf, nan, tiny) = (f64::INFINITY, f64::NAN, 5e-324);
-    let known: [(f64, f64, f64); 16] = [
+    let known: [(f64, f64, f64); 20] = [
         (1.0, 0.1, 9.0),
         (-1.0, 0.1, -10.0),
         (1.0, -0.1, -10.0),
@@ -274,6 +274,10 @@ fn floors_of_quotients_are_exact() {
         (1.0, 0.0, inf),
         (0.0, 0.0, nan),
         (nan, 2.0, nan),
+        (inf, 2.0, nan),
+        (-inf, 0.5, nan),
+        (inf, -inf, nan),
+        (-inf, 0.0, -inf),
     ];
     let (a, b): (Vec<f64>, Vec<f64>) = known.iter().map(|(a, b, _)| (*a, *b)).unzip();
     let Data::F64(got) = apply(Function::FloorDiv, &[Data::F64(a), Data::F64(b)]) else {
@@ -310,6 +314,26 @@ fn floors_of_quotients_are_exact() {
             }
         }
     }
+}
+
+/// Both zeros have the sign 0, and NaN has none.
+#[test]
+fn signs_of_zeros_are_zero() {
+    let (x, want) = ([-2.5, -0.0, 0.0, 7.0], [-1.0, 0.0, 0.0, 1.0]);
+    let Data::F64(got) = apply(Function::Sign, &[Data::F64(x.to_vec())]) else {
+        panic!("a sign of f64 is f64");
+    };
+    assert_eq!(got[..4], want);
+    assert!(
+        got[..4]
+            .iter()
+            .all(|sign| !(sign == &0.0 && sign.is_sign_negative()))
+    );
+    let singles = x.iter().map(|x| *x as f32).chain([f32::NAN]).collect();
+    let Data::F32(got) = apply(Function::Sign, &[Data::F32(singles)]) else {
+        panic!("a sign of f32 is f32");
+    };
+    assert!(got[1].is_sign_positive() && got[1] == 0.0 && got[4].is_nan());
 }
 
 /// Remainders have the sign of the divisor, and are what is left of the exact quotient, however large it is.

@@ -210,8 +210,11 @@ pub fn remainder(a: f64, b: f64) -> f64 {
 }
 
 /// What `div(a, b)` is of floating-point values: the floor of the exact quotient, rounded once, so that it and [`remainder`] make up a;
-/// where the quotient is infinite or NaN, it is that.
+/// of an infinite a it is NaN, as what remains is; else where the quotient is infinite or NaN, it is that.
 pub fn floor_quotient(a: f64, b: f64) -> f64 {
+    if a.is_infinite() && b != 0.0 {
+        return f64::NAN;
+    }
     let floor = (a / b).floor();
     // The quotient may have been rounded up to a whole number; then less than nothing is left.
     let rest = if floor == 0.0 {

@@ -33,7 +33,9 @@ macro_rules! remainder {
                 (-floor).mul_add(b, a)
             };
             let beyond = ((rest < 0.0) & (b > 0.0)) | ((rest > 0.0) & (b < 0.0));
-            if beyond { floor - 1.0 } else { floor }
+            let quotient = if beyond { floor - 1.0 } else { floor };
+            let endless = a.is_infinite() & (b != 0.0);
+            if endless { <$t>::NAN } else { quotient }
         }
     };
 }

@@ -254,8 +254,10 @@ fn apply(f: Function, check: NodeId, argument: DType, x: Value, y: Value) -> Res
             1.0
         } else if x < 0.0 {
             -1.0
-        } else {
+        } else if x.is_nan() {
             x
+        } else {
+            0.0
         }),
         G::Floor => F(x.floor()),
         G::Ceil => F(x.ceil()),
