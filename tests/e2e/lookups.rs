@@ -1,5 +1,6 @@
 //! Rows of a cut table looked up at the sites that have them, against plain loops.
 
+use einc_tests::everywhere::printed;
 use einc_tests::{Tensor, einc, einc_command, run};
 use std::path::Path;
 
@@ -103,4 +104,24 @@ fn what_moves_is_stated() {
         let moved: u64 = moved.parse().unwrap();
         assert!(moved <= most, "{finished}");
     }
+}
+
+/// A condition that reads is looked at only where the conditions around it hold, also where loops take them for a guard.
+#[test]
+fn conditions_hide_the_faults_of_those_inside() {
+    let text = "
+input x: f64[4, 5] = iota
+t = max[r < 2] x[2 - r, 2*r + 1]
+g = grad(t^2, x)
+h = grad(sum[a,b] g[a,b]^2, x)
+best[a] = max[b] h[a,b]
+input at: i64[6] = [3, 9, 0, 1, 9, 1]
+input w: f64[4] = [1, 2, 3, 4]
+label[i < 6] = i % 3
+sums[k < 3] = sum[i] where(label[i] == k, where(at[i] < 4, where(w[at[i]] > 1.5, f64(i), 0), 0), 0)
+output best
+output sums
+";
+    let expected = "best = [ 0.  0. 88.  0.]\nsums = [3. 0. 5.]\n";
+    assert_eq!(printed(&[("p.ein", text)]), expected);
 }

@@ -24,13 +24,31 @@ pub(crate) fn neutral(reduction: Reduction, dtype: DType) -> Option<Scalar> {
 
 /// Returns whether some point may stop the run: a read that may be out of range, an integer division or power.
 pub(crate) fn may_fault(kernel: &Kernel) -> bool {
+    faults(kernel, |_| true)
+}
+
+/// Returns whether a node may stop the run at some point.
+pub(crate) fn may_fault_in(kernel: &Kernel, root: NodeId) -> bool {
+    let mut needed = vec![false; kernel.graph.len()];
+    needed[root.0 as usize] = true;
+    for at in (0..=root.0).rev() {
+        if needed[at as usize] {
+            let node = kernel.graph.node(NodeId(at));
+            node.arguments().for_each(|a| needed[a.0 as usize] = true);
+        }
+    }
+    faults(kernel, |id| needed[id.0 as usize])
+}
+
+fn faults(kernel: &Kernel, looked_at: impl Fn(NodeId) -> bool) -> bool {
     let extents: Vec<u64> = kernel.indices.iter().map(|i| i.extent).collect();
     let graph = &kernel.graph;
     let constant = |id: &NodeId, good: &dyn Fn(i64) -> bool| match graph.node(*id) {
         Node::Constant(Scalar::Int(value)) => good(*value),
         _ => false,
     };
-    graph.iter().any(|(_, node, dtype)| match node {
+    let mut nodes = graph.iter().filter(|(id, ..)| looked_at(*id));
+    nodes.any(|(_, node, dtype)| match node {
         Node::Read {
             operand,
             positions,

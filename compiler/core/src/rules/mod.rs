@@ -36,7 +36,7 @@ pub mod term;
 mod translate;
 pub mod wrapped;
 
-pub(crate) use kernel::{may_fault, neutral, renamed};
+pub(crate) use kernel::{may_fault, may_fault_in, neutral, renamed};
 
 use crate::einsum::{self, Rewriting};
 use std::collections::{BTreeMap, HashSet};

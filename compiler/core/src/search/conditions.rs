@@ -10,7 +10,7 @@
 //! ```
 
 use crate::einsum::{Definition, Program, canonical};
-use crate::rules::{may_fault, neutral};
+use crate::rules::{may_fault, may_fault_in, neutral};
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar};
 
 /// Returns the program with its conditions where loops make use of them.
@@ -47,6 +47,10 @@ pub(super) fn guarded(kernel: &Kernel) -> Option<Kernel> {
         }
     }
     while let Some((value, condition)) = chosen(&mut guarded, reduction) {
+        // A condition further in is only looked at where those before it hold.
+        if guarded.guard.is_some() && may_fault_in(&guarded, condition) {
+            break;
+        }
         guarded.root = value;
         guarded.restrict(condition);
     }
