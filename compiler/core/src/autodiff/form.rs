@@ -42,4 +42,14 @@ impl Form {
         self.terms.retain(|_, coefficient| *coefficient != 0);
         self
     }
+
+    /// The indices of the statement with their coefficients.
+    pub(super) fn indices(&self) -> impl Iterator<Item = (usize, i64)> {
+        self.terms
+            .iter()
+            .filter_map(|(symbol, factor)| match symbol {
+                Symbol::Index(index) => Some((*index, *factor)),
+                Symbol::Place(_) => None,
+            })
+    }
 }

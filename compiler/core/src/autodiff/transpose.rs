@@ -18,7 +18,7 @@ use super::sketch::{Copy, Sketch};
 use crate::einsum::TensorId;
 use ein_plan::kernel::Affine;
 use ein_plan::{Function, Index, IndexId, Node, NodeId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A part of a tensor's adjoint: an expression over its dimensions, summed over the indices behind them where the guard
 /// holds. Without such indices there is no guard.
@@ -121,16 +121,14 @@ impl Solver<'_> {
                 continue;
             }
             let strided = |index: &usize| self.solutions[*index].is_some();
-            let indices = form
-                .terms
-                .iter()
-                .filter_map(|(symbol, factor)| match symbol {
-                    Symbol::Index(index) => Some((*index, *factor)),
-                    Symbol::Place(_) => None,
-                });
+            // An index from which one of the others follows cannot follow from that one.
+            let behind = self.behind(&form);
             // The longest index saves most; the output's come first, since the adjoint then bounds them.
-            let best = indices
-                .filter(|(index, factor)| !strided(index) && *factor != i64::MIN)
+            let best = form
+                .indices()
+                .filter(|(index, factor)| {
+                    !strided(index) && !behind.contains(index) && *factor != i64::MIN
+                })
                 .max_by_key(|(index, factor)| {
                     let extent = self.reading.indices[*index].extent;
                     (extent, *index < self.reading.rank, factor.abs() == 1)
@@ -174,6 +172,19 @@ impl Solver<'_> {
             }
             _ => false,
         }
+    }
+
+    /// The indices that the solutions of a form's indices are made of.
+    fn behind(&self, form: &Form) -> BTreeSet<usize> {
+        let mut behind = BTreeSet::new();
+        let mut open: Vec<usize> = form.indices().map(|(index, _)| index).collect();
+        while let Some(index) = open.pop() {
+            if let Some(solution) = &self.solutions[index] {
+                let within = solution.form.indices().map(|(index, _)| index);
+                open.extend(within.filter(|index| behind.insert(*index)));
+            }
+        }
+        behind
     }
 
     /// A form without the indices that are solved for without a division.
