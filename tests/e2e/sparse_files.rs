@@ -1,6 +1,6 @@
 //! Files of sparse matrices as a user meets them: read on any number of sites, by a built program too, and written.
 
-use einc_tests::everywhere::everywhere;
+use einc_tests::everywhere::{everywhere, printed};
 use einc_tests::{Tensor, einc_command, root, run};
 use std::fmt::Write;
 
@@ -236,4 +236,21 @@ fn features_that_a_file_does_not_name_are_zeros() {
     start(&["--dim", "D=3"])
         .fails_with(1)
         .says(&["E0713", "`D` is 3, but the data of `V` has 4 there"]);
+}
+
+/// A bound that data say is looked at for the elements of the list that are in range, and for no others.
+#[test]
+fn bounds_by_data_are_read_in_range() {
+    let matrix = "%%MatrixMarket matrix coordinate real general\n40 12 7\n1 1 2\n3 4 1.5\n4 11 5\n5 6 -1\n5 9 3\n11 3 4\n40 12 1\n";
+    let text = r#"
+input S: f64[40, 12] = load("s.mtx")
+input x: f64[12] = iota
+input n: i64[5] = [1, 1, 4, 2, 9]
+y[i < 5] = sum[j < n[i]] S[i,j] * x[j]
+z[i < 5] = sum[j < 9] where(n[i] > 3, S[i,j] * x[j], 0)
+output y
+output z
+"#;
+    let expected = "y = [ 0.   0.   4.5  0.  19. ]\nz = [ 0.   0.   4.5  0.  19. ]\n";
+    assert_eq!(printed(&[("p.ein", text), ("s.mtx", matrix)]), expected);
 }

@@ -170,6 +170,12 @@ fn is_factor(graph: &Graph, value: NodeId, operand: u32) -> bool {
 
 /// Returns whether a value reads an operand.
 fn reads(graph: &Graph, value: NodeId, operand: u32) -> bool {
+    let reads = |node: &Node| matches!(node, Node::Read { operand: read, .. } if *read == operand);
+    holds_below(graph, value, reads)
+}
+
+/// Returns whether a node that a value is made of passes a test.
+fn holds_below(graph: &Graph, value: NodeId, test: impl Fn(&Node) -> bool) -> bool {
     let mut seen = vec![false; graph.len()];
     let mut open = vec![value];
     while let Some(id) = open.pop() {
@@ -177,12 +183,46 @@ fn reads(graph: &Graph, value: NodeId, operand: u32) -> bool {
             continue;
         }
         let node = graph.node(id);
-        if matches!(node, Node::Read { operand: read, .. } if *read == operand) {
+        if test(node) {
             return true;
         }
         open.extend(node.arguments());
     }
     false
+}
+
+/// The value of an element of the list, with the guard of the statement: one that may stop the run is looked at only for elements in
+/// range. Operands from the number `columns` on are those of the list.
+fn restricted(
+    graph: &mut Graph,
+    root: NodeId,
+    in_range: Option<NodeId>,
+    guard: Option<NodeId>,
+    columns: usize,
+) -> (NodeId, Option<NodeId>) {
+    let (Some(range), Some(own)) = (in_range, guard) else {
+        return (root, in_range.or(guard));
+    };
+    let may_fault = |node: &Node| match node {
+        Node::Read { operand, .. } => (*operand as usize) < columns,
+        Node::Apply(function, _) => matches!(
+            function,
+            Function::FloorDiv | Function::Rem | Function::Pow | Function::Within
+        ),
+        _ => false,
+    };
+    if !holds_below(graph, own, may_fault) {
+        let both = Node::Apply(Function::And, vec![range, own]);
+        return (root, Some(graph.add(both, DType::Bool)));
+    }
+    let dtype = graph.dtype(root);
+    let zero = match dtype.is_float() {
+        true => Scalar::Float(0.0),
+        false => Scalar::Int(0),
+    };
+    let zero = graph.add(Node::Constant(zero), dtype);
+    let chosen = Node::Apply(Function::Select, vec![own, root, zero]);
+    (graph.add(chosen, dtype), Some(range))
 }
 
 /// The statement that sums over the list of an operand.
@@ -239,7 +279,7 @@ fn over_list(
         },
         node => graph.add(node, dtype),
     });
-    let mut guard = kernel.guard.map(|guard| moved[guard.0 as usize]);
+    let mut in_range = None;
     // Elements beyond the range of a summed index are no terms.
     let shape = &kernel.operands[operand as usize].shape;
     for ((index, position), size) in own.iter().zip(&positions).zip(shape) {
@@ -251,16 +291,23 @@ fn over_list(
         };
         let with = graph.add(with, DType::I64);
         let here = graph.add(Node::Apply(test, vec![with, *position]), DType::Bool);
-        guard = Some(match guard {
+        in_range = Some(match in_range {
             None => here,
-            Some(guard) => graph.add(Node::Apply(Function::And, vec![here, guard]), DType::Bool),
+            Some(range) => graph.add(Node::Apply(Function::And, vec![range, here]), DType::Bool),
         });
     }
+    let (root, guard) = restricted(
+        &mut graph,
+        moved[kernel.root.0 as usize],
+        in_range,
+        kernel.guard.map(|guard| moved[guard.0 as usize]),
+        kernel.operands.len(),
+    );
     let kernel = Kernel {
         indices,
         output_rank: kernel.output_rank,
         operands: described,
-        root: moved[kernel.root.0 as usize],
+        root,
         guard,
         graph,
         reduction: kernel.reduction,
