@@ -561,3 +561,27 @@ w = -9223372036854775808
         "{filled}"
     );
 }
+
+/// A list among the arguments of an optimizer: left out, given, and given by a group; its numbers take the type of the param.
+#[test]
+fn an_argument_of_an_optimizer_is_a_list() {
+    let text = "
+optimizer turns(lr, parts = [1, 0.5, 0.25]) for w[..], g[..] {
+  sum_of = sum[k] parts[k]
+  next w[..] = w[..] - lr * parts[step % 3] * g[..] + 0 * sum_of
+}
+param w: f32 = 1
+param v: f64 = 1
+param u: f32 = 1
+loss = w^2 + f32(v^2) + u^2
+train { loss: loss; steps: 3; optimizer: turns(lr: 0.25); group u { parts: [2, 1, 2] } }
+output w; output v; output u
+";
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("p.ein").display().to_string();
+    std::fs::write(&program, text).unwrap();
+    for sites in ["1", "2"] {
+        let said = einc(&["run", &program, "--sites", sites, "--progress", "none"]).success();
+        assert_eq!(said.stdout, "w = 0.328125\nv = 0.328125\nu = 0.0\n");
+    }
+}

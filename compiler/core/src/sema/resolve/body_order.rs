@@ -16,9 +16,10 @@ use crate::sema::{
     resolve::names::{Declared, EntityId, EntityKind, Shape},
     resolve::static_scope::{Local, StaticScope, Unit},
     resolve::walk::Walk,
+    train::rules::is_rule,
 };
 use einc_diag::{Diagnostic, FileId, Span};
-use einc_syntax::ast::{Formal, Item, ItemKind, Name, Position, Role, Statement};
+use einc_syntax::ast::{ExprKind, Formal, Item, ItemKind, Name, Position, Role, Statement};
 use std::collections::BTreeMap;
 
 impl<'a> Resolver<'a> {
@@ -38,11 +39,14 @@ impl<'a> Resolver<'a> {
             ..StaticScope::of_file(file)
         };
         self.define_letters(&mut scope, function);
+        // An argument of an optimizer or schedule may be a list.
+        let rule = is_rule(&function.name.text);
         for formal in function.options.iter().chain(function.formals) {
             let expression = !function.is_block();
             let local = match formal_shape(formal) {
                 Some(_) => Local::Tensor,
                 None if expression && formal.ty.is_none() => Local::Any,
+                None if rule && is_list(formal) => Local::Any,
                 None => Local::Scalar,
             };
             if let Some(first) = function
@@ -76,7 +80,10 @@ impl<'a> Resolver<'a> {
                 signature.size_list(shape);
             }
             if let Some(default) = &formal.default {
-                signature.setting(default);
+                match is_list(formal) && !rule {
+                    true => signature.closed(default),
+                    false => signature.setting(default),
+                }
             }
         }
         unit.merge(signature.unit);
@@ -287,4 +294,10 @@ fn owned(body: &[Item], edges: &[Vec<(usize, Span)>], order: &[usize]) -> Vec<us
         needed[*number] && made
     });
     owned
+}
+
+/// Returns whether the default of an argument is a list.
+fn is_list(formal: &Formal) -> bool {
+    let default = formal.default.as_ref();
+    default.is_some_and(|default| matches!(&*default.kind, ExprKind::List(_)))
 }

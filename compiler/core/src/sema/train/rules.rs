@@ -42,6 +42,11 @@ pub(crate) fn length_name(name: &str) -> String {
     format!("length of schedule {name}")
 }
 
+/// Returns whether a function is an optimizer or a schedule: a name of the text has no blank.
+pub(crate) fn is_rule(function: &str) -> bool {
+    function.contains(' ')
+}
+
 /// How the name begins that a state has in a signature if it begins with something computed.
 const STORED: &str = "stored ";
 

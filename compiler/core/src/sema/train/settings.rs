@@ -205,6 +205,8 @@ impl<'a> Checker<'a> {
         let name = self.instance_name(FileId(0), "train.list");
         let root = root.unwrap_or(nothing);
         let tensor = self.add_statement(name, root, vec![var], vec![length], span, Role::Hidden);
+        // Its elements take the type of what they meet, as numbers do.
+        self.inference.untyped.insert(tensor, whole);
         Some(Binding::Tensor(View::of(tensor)))
     }
 }
