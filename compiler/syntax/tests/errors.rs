@@ -95,6 +95,13 @@ fn help_says_what_to_write() {
     assert_eq!(help("input X: f23[N]"), "did you mean `f32`?");
     assert_eq!(help("train { data: X over N bye 3 }"), "did you mean `by`?");
     assert_eq!(help("y = x²"), "a power is written `x^2`");
+    let whole = "a whole dimension has an index: `y[i,j] = A[i,j]`";
+    assert_eq!(help("y[i] = A[i,:]"), whole);
+    assert_eq!(help("y[i] = A[:,i]"), whole);
+    assert_eq!(
+        help("train { loss: l, steps: 3 }"),
+        "what follows stands on a line of its own or behind `;`"
+    );
     assert_eq!(help("assert a = b"), "a comparison is written `==`");
     assert_eq!(
         help("output y = 3"),

@@ -299,6 +299,15 @@ impl Broken<'_> {
                     self.text(1)
                 )
             }
+            Token::Colon
+                if self.bracket() == Some(Token::OpenBracket)
+                    && matches!(self.before(), Some(Token::Comma | Token::OpenBracket)) =>
+            {
+                "a whole dimension has an index: `y[i,j] = A[i,j]`".to_owned()
+            }
+            Token::Comma if self.start == Token::EntryStart && self.bracket().is_none() => {
+                "what follows stands on a line of its own or behind `;`".to_owned()
+            }
             Token::Rest | Token::Colon
                 if self.bracket() == Some(Token::OpenBracket)
                     && self.before() != Some(Token::Comma) =>
