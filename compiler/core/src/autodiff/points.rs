@@ -110,7 +110,7 @@ impl Gradients {
         }
         let known = |operand: u32| flows.get(&operands[operand as usize]);
         let mut found: Vec<Kept> = vec![];
-        for dimension in 0..points.len() {
+        for dimension in points.iter().copied().enumerate() {
             found.push(kept(&kernel, &known, dimension));
         }
         let mut here: HashMap<TensorId, Pointwise> = HashMap::new();
@@ -269,7 +269,11 @@ enum Kept {
 }
 
 /// Looks at how a statement reads what the seed flows into.
-fn kept<'f>(kernel: &Kernel, of: &impl Fn(u32) -> Option<&'f Pointwise>, dimension: usize) -> Kept {
+fn kept<'f>(
+    kernel: &Kernel,
+    of: &impl Fn(u32) -> Option<&'f Pointwise>,
+    (dimension, size): (usize, u64),
+) -> Kept {
     let mut common: Option<usize> = None;
     for (_, node, _) in kernel.graph.iter() {
         let Node::Read {
@@ -296,8 +300,9 @@ fn kept<'f>(kernel: &Kernel, of: &impl Fn(u32) -> Option<&'f Pointwise>, dimensi
     }
     match common {
         Some(index) if index < kernel.output_rank as usize => Kept::Diagonal(index),
-        Some(index) => Kept::Summed(index),
-        None => Kept::New,
+        // It stands for all points only if it has as many values.
+        Some(index) if kernel.indices[index].extent == size => Kept::Summed(index),
+        _ => Kept::New,
     }
 }
 

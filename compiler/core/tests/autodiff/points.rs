@@ -47,8 +47,20 @@ fn check(text: &str, by: &str, line: &str) {
 
 #[test]
 fn jacobians() {
-    let cases: [(&str, &[&str]); 9] = [
+    let cases: [(&str, &[&str]); 12] = [
         ("input x: f64[4]\ny[i] = sin(x[i]) * x[i]", &["x"]),
+        (
+            "input x: f64[6]\nu[i < 2, j < 4] = prod[r < 3] x[j]\ny[i < 5] = u[i,i] else 1",
+            &["x"],
+        ),
+        (
+            "input x: f64[6]\ninput w: f64[9]\nu[i] = x[i] * (sum[k] w[k]^2)\ny[i < 3] = u[i]",
+            &["x", "w"],
+        ),
+        (
+            "input x: f64[6]\ninput w: f64[9]\nu[i] = x[i] * (sum[k] w[k]^2)\ny[i < 8] = u[i] else 0",
+            &["x", "w"],
+        ),
         (
             "input A: f64[3, 4]\ninput x: f64[4]\ny[i] = tanh(A[i,j] * x[j])",
             &["x", "A"],
