@@ -373,7 +373,9 @@ def histogram():
     h = [sum(-2 + k <= v < -1 + k or (k == 3 and v == 2) for v in x) for k in range(4)]
     d = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]
     t = [sum(k * 0.1 <= v < (k + 1) * 0.1 or (k == 9 and v == 1) for v in d) for k in range(10)]
-    return {"h": h, "t": t}
+    f = np.float32
+    t32 = [sum(f(k * 0.1) <= f(v) < f((k + 1) * 0.1) or (k == 9 and v == 1) for v in d) for k in range(10)]
+    return {"h": h, "t": t, "t32": t32}
 
 
 def concat():
