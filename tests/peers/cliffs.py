@@ -306,6 +306,7 @@ output q
         contestants,
     )
     windows(torch)
+    layers(torch)
     # One-hot sums as a new user writes them.
     n, k = 1_000_000, 1000
     x, label = generator.random(n), generator.integers(0, k, n)
@@ -370,6 +371,73 @@ output q
             {"x": image, "W": kernel},
             {"torch": step(name)} if torch else {},
         )
+
+
+def layers(torch):
+    """Layers that read an index in parts, with their gradients."""
+    rows = {
+        "maximum of 2 x 2 windows beside each other": (
+            (16, 64, 56, 56),
+            "y[n,c,i<28,j<28] = max[r<2, s<2] z[n,c,2*i+r,2*j+s]",
+            "n,c,i,j",
+            lambda z: torch.nn.functional.max_pool2d(z, 2),
+        ),
+        "pixel shuffle by 2": (
+            (8, 64, 56, 56),
+            "y[n,c<16,i<112,j<112] = z[n, 4*c + 2*(i % 2) + j % 2, i/2, j/2]",
+            "n,c,i,j",
+            lambda z: torch.nn.functional.pixel_shuffle(z, 2),
+        ),
+        "nearest upsampling by 2": (
+            (8, 64, 56, 56),
+            "y[n,c,i<112,j<112] = z[n,c,i/2,j/2]",
+            "n,c,i,j",
+            lambda z: torch.nn.functional.interpolate(z, scale_factor=2),
+        ),
+        "rotary embedding": (
+            (8, 8, 512, 64),
+            "a[t<512,e<32] = f32(t) * exp(-0.2*e)\n"
+            "  y[n,h,t,e<32,p<2] = where(p == 0, z[n,h,t,2*e] * cos(a[t,e]) - z[n,h,t,2*e+1] * sin(a[t,e]), z[n,h,t,2*e] * sin(a[t,e]) + z[n,h,t,2*e+1] * cos(a[t,e]))",
+            "n,h,t,e,p",
+            rotary(torch) if torch else None,
+        ),
+    }
+    for name, (shape, statement, indices, layer) in rows.items():
+        x = generator.random(shape, np.float32)
+        with_gradient = torch.from_numpy(x).requires_grad_() if torch else None
+
+        def step(layer=layer, x=with_gradient):
+            x.grad = None
+            with torch.enable_grad():
+                (layer(torch.relu(x + 0.1)) ** 3).sum().backward()
+
+        compare(
+            f"{name}, {' x '.join(map(str, shape))}, with its gradient",
+            f"""input x: f32[{", ".join(map(str, shape))}]
+repeat r0 < ROUNDS {{
+  state q = 0.0
+  z[k,l,m,o] = max(x[k,l,m,o] + q, 0)
+  {statement}
+  loss = sum[{indices}] y[{indices}]^3
+  gz[k,l,m,o] = grad(loss, z)[k,l,m,o]
+  next q = 1e-9 * gz[0,0,3,3]
+}}
+output q
+""",
+            {"x": x},
+            {"torch": step} if torch else {},
+        )
+
+
+def rotary(torch):
+    angles = torch.arange(512.0)[:, None] * torch.exp(-0.2 * torch.arange(32.0))
+    cos, sin = torch.cos(angles), torch.sin(angles)
+
+    def layer(z):
+        even, odd = z[..., ::2], z[..., 1::2]
+        return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1)
+
+    return layer
 
 
 def cells():
