@@ -290,6 +290,16 @@ const BOOKS: &[&str] = &[
     output s; output word; output g",
 ];
 
+/// Runs a program, and asserts what it prints.
+#[track_caller]
+fn prints(text: &str, expected: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("p.ein");
+    std::fs::write(&program, text).unwrap();
+    let said = einc(&["run", &program.display().to_string()]).success();
+    assert_eq!(said.stdout, expected);
+}
+
 #[test]
 fn odd_programs_give_what_the_interpreter_does() {
     let all = MODULES.iter().chain(ROUNDS).chain(REST).chain(BOOKS);
@@ -501,11 +511,7 @@ at = [1]
 x = [7. 7.]
 g = [40. 20.]
 ";
-    let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("p.ein");
-    std::fs::write(&program, text).unwrap();
-    let said = einc(&["run", &program.display().to_string()]).success();
-    assert_eq!(said.stdout, expected);
+    prints(text, expected);
 }
 
 #[test]
@@ -530,11 +536,7 @@ s = 2.0
 hot = [[1. 0.]
        [0. 1.]]
 ";
-    let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("p.ein");
-    std::fs::write(&program, text).unwrap();
-    let said = einc(&["run", &program.display().to_string()]).success();
-    assert_eq!(said.stdout, expected);
+    prints(text, expected);
 }
 
 #[test]
