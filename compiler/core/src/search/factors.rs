@@ -10,10 +10,11 @@
 //! ```
 
 use super::conditions::guarded;
+use super::scatters::element;
 use crate::einsum::{Definition, Program, Rewriting, TensorId, canonical};
 use crate::rules::{may_fault, renamed};
 use ein_plan::schedule::guard::{comparison, conjuncts};
-use ein_plan::{Function, Graph, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar};
+use ein_plan::{Function, Graph, IndexId, Kernel, Node, NodeId, Reduction, Scalar};
 
 /// The most sums that one becomes.
 const MOST_SUMS: usize = 4;
@@ -137,24 +138,14 @@ impl Outside {
             let needs = self.depends[sum.0 as usize] | guard;
             let kept: Vec<usize> = (0..rank).filter(|i| needs >> i & 1 == 1).collect();
             let inner = of_sum(kernel, *sum, &kept);
-            let shape = kept.iter().map(|i| kernel.indices[*i].extent).collect();
             let dtype = kernel.graph.dtype(*sum);
             let tensor = add(canonical::statement(inner, &operands));
-            let index = |graph: &mut Graph, i: usize| {
-                graph.add(Node::Index(IndexId(i as u32)), ein_plan::DType::I64)
-            };
-            let positions = kept.iter().map(|i| index(&mut outer.graph, *i)).collect();
-            let read = Node::Read {
-                operand: operands.len() as u32,
-                column: 0,
-                positions,
-                otherwise: None,
-            };
-            summed[sum.0 as usize] = Some(outer.graph.add(read, dtype));
-            outer.operands.push(Operand {
-                columns: vec![dtype],
-                shape,
-            });
+            let Kernel {
+                graph,
+                operands: of,
+                ..
+            } = &mut outer;
+            summed[sum.0 as usize] = Some(element((graph, of), kernel, &kept, dtype));
             operands.push(tensor);
         }
         outer.root = self.outer(&mut outer.graph, kernel.root, &mut summed);

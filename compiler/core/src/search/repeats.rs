@@ -10,10 +10,10 @@
 //! y.table: f32[256] = [t: 256] exp(-0.5 * f32(t));  y: f32[64, 256] = [n: 64, t: 256] x[n, t] * y.table[t]
 //! ```
 
-use super::scatters::over;
+use super::scatters::{element, over};
 use crate::einsum::{Definition, Program, Rewriting, TensorId, canonical};
 use crate::rules::may_fault;
-use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Operand};
+use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId};
 
 /// The least number of times that each value of a table is needed.
 const LEAST_USES: u128 = 8;
@@ -177,21 +177,8 @@ fn reading(
         let Some((_, kept, tensor)) = tables.iter().find(|(table, ..)| *table == id) else {
             return graph.add(node, dtype);
         };
-        let positions = kept
-            .iter()
-            .map(|index| graph.add(Node::Index(IndexId(*index as u32)), DType::I64));
-        let read = Node::Read {
-            operand: operands.len() as u32,
-            column: 0,
-            positions: positions.collect(),
-            otherwise: None,
-        };
-        outer.operands.push(Operand {
-            columns: vec![dtype],
-            shape: kept.iter().map(|i| kernel.indices[*i].extent).collect(),
-        });
         operands.push(*tensor);
-        graph.add(read, dtype)
+        element((graph, &mut outer.operands), kernel, kept, dtype)
     });
     outer.graph = graph;
     outer.root = moved[kernel.root.0 as usize];

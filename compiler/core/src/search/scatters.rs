@@ -12,7 +12,7 @@ use super::meeting::Placed;
 use crate::einsum::{Definition, Program, Rewriting, TensorId, canonical};
 use crate::rules::{may_fault, renamed};
 use ein_plan::schedule::guard::conjuncts;
-use ein_plan::{DType, IndexId, Kernel, Node, NodeId, Operand};
+use ein_plan::{DType, Graph, IndexId, Kernel, Node, NodeId, Operand};
 
 /// How many times as large as the operands and the result together the sums may be.
 const MOST_LARGER: u64 = 16;
@@ -95,22 +95,12 @@ impl Sums {
     ) -> (Kernel, Vec<TensorId>) {
         let mut scatter = kernel.clone();
         let dtype = kernel.graph.dtype(kernel.root);
-        let index = |i: &usize| Node::Index(IndexId(*i as u32));
-        let own = self.own.iter();
-        let positions = own
-            .map(|i| scatter.graph.add(index(i), DType::I64))
-            .collect();
-        let read = Node::Read {
-            operand: operands.len() as u32,
-            column: 0,
-            positions,
-            otherwise: None,
-        };
-        scatter.root = scatter.graph.add(read, dtype);
-        scatter.operands.push(Operand {
-            columns: vec![dtype],
-            shape: self.own.iter().map(|i| kernel.indices[*i].extent).collect(),
-        });
+        let Kernel {
+            graph,
+            operands: of,
+            ..
+        } = &mut scatter;
+        scatter.root = element((graph, of), kernel, &self.own, dtype);
         let all = 0..kernel.indices.len();
         let left: Vec<usize> = all.filter(|i| !self.first.contains(i)).collect();
         let operands = [operands, &[terms]].concat();
@@ -133,6 +123,28 @@ fn place_of(kernel: &Kernel, conditions: &[NodeId], index: usize) -> (usize, usi
         }
     });
     place.unwrap_or((index.0 as usize, 0))
+}
+
+/// Adds an operand over these of the indices of a kernel, and a read of its element at a point.
+pub(super) fn element(
+    (graph, operands): (&mut Graph, &mut Vec<Operand>),
+    kernel: &Kernel,
+    indices: &[usize],
+    dtype: DType,
+) -> NodeId {
+    let index = |i: &usize| Node::Index(IndexId(*i as u32));
+    let positions = indices.iter().map(|i| graph.add(index(i), DType::I64));
+    let read = Node::Read {
+        operand: operands.len() as u32,
+        column: 0,
+        positions: positions.collect(),
+        otherwise: None,
+    };
+    operands.push(Operand {
+        columns: vec![dtype],
+        shape: indices.iter().map(|i| kernel.indices[*i].extent).collect(),
+    });
+    graph.add(read, dtype)
 }
 
 /// A kernel over these of the indices of another one, in this order.
