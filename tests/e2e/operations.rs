@@ -129,6 +129,21 @@ const PROGRAMS: &[(&str, f64)] = &[
         output u; output s; output v; output back; output uB; output sB; output vB",
         1e-8,
     ),
+    // Matrices without symmetry: a batch, slices, one by one and the gradient by all that comes out, directions of vectors included.
+    (
+        "input M: f64[4, 5, 5]\ninput a: f64[5]\ninput B: f64[5, 5]\ninput C: f64[5, 5]\ninput one: f64[2, 1, 1]
+        w, V = eig(M)
+        apart[p,i,k] = M[p,i,j] * V[p,j,k] - V[p,i,k] * w[p,k]
+        u, U = eig(M[2])
+        x, X = eig(one)
+        loss = sum[k] (a[k] * re(u[k]) + a[k]^2 * im(u[k])) + sum[i,k] (B[i,k] * re(U[i,k]) + C[i,k] * im(U[i,k]))
+        g = grad(loss, M)
+        wr[p,k] = re(w[p,k]); wi[p,k] = im(w[p,k]); Vr[p,i,k] = re(V[p,i,k]); Vi[p,i,k] = im(V[p,i,k])
+        off[p] = max[i,k] abs(apart[p,i,k])
+        ur[k] = re(u[k]); Ui[i,k] = im(U[i,k]); xr[p,k] = re(x[p,k]); Xr[p,i,k] = re(X[p,i,k])
+        output wr; output wi; output Vr; output Vi; output off; output ur; output Ui; output xr; output Xr; output g",
+        1e-7,
+    ),
     // Equal values, integers, slices by a gather, and an order that is read.
     (
         "input x: f64[7, 9]\ninput n: i64[7, 9]\ninput at: i64[5]
@@ -280,7 +295,8 @@ fn operations_in_rounds() {
           u = solve(T, w)
           q, r = qr(T)
           re, im = fft(v, w)
-          next v[i] = w[i] / (norm[j] w[j]) + 0.1 * u[i] + 0.01 * (r[i,j] * v[j]) + 0.01 * (re[i] - im[i])
+          values, vectors = eig(T)
+          next v[i] = w[i] / (norm[j] w[j]) + 0.1 * u[i] + 0.01 * (r[i,j] * v[j]) + 0.01 * (re[i] - im[i]) + 0.01 * re(values[i])
         }
         output v";
     let subject = Subject::of_case(case(text, 1e-10));

@@ -1,7 +1,7 @@
 //! One matrix: solved, factored, decomposed.
 //!
 //! The factorisations are faer's, blocked. Those whose bits are the same on any number of threads (Cholesky, LU, triangular
-//! systems: tests hold it) work on all threads of the pool; `qr`, `eigh` and `svd` add up by thread and stay on one. What faer leaves open is
+//! systems: tests hold it) work on all threads of the pool; `qr`, `eigh`, `eig` and `svd` add up by thread and stay on one. What faer leaves open is
 //! fixed here: the diagonal of R is not negative, and of a vector of `eigh` or `svd` the first component that is not small
 //! (more than 0.43 of its largest) is positive. Must not know arrays or
 //! chunks.
@@ -9,6 +9,8 @@
 //! ```text
 //! cholesky of [[4 2][2 5]]   ->   [[2 0][1 2]]
 //! ```
+
+mod eigen;
 
 use ein_plan::Function;
 pub use ein_plan::Problem;
@@ -43,8 +45,8 @@ pub struct Matrix<T> {
 
 /// A type in which matrices are computed: `f32` and `f64`.
 pub trait Real: Copy + PartialOrd + Send + Sync + Sized {
-    /// What an operation with one matrix gives, several results one behind the other: `cholesky`, `inv`, `qr`, `eigh`, `svd`,
-    /// `logdet`, and the LU that these and `solve` share. Other functions give nothing.
+    /// What an operation with one matrix gives, several results one behind the other: `cholesky`, `inv`, `qr`, `eigh`, `eig`,
+    /// `svd`, `logdet`, and the LU that these and `solve` share. Other functions give nothing.
     ///
     /// # Errors
     ///
@@ -305,6 +307,7 @@ fn factor<T: Number>(operation: Function, a: Matrix<T>) -> Result<Vec<T>, Proble
             let signs = signs(vectors);
             append(&mut values, vectors, |_, k| signs[k]);
         }
+        Function::Eig => values = eigen::eigen(&a)?,
         Function::Svd => {
             let found = mat(&a).thin_svd().map_err(|_| Problem::NoConvergence)?;
             let (u, v) = (found.U(), found.V());

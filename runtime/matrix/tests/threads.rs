@@ -19,13 +19,13 @@ fn matrix(n: usize) -> Matrix<f64> {
 /// Sizes on both sides of the one from which threads share a matrix.
 #[test]
 fn any_number_of_threads_gives_the_same_bits() {
-    use Function::{Cholesky, Eigh, Inv, Logdet, Lu, Qr, Svd};
+    use Function::{Cholesky, Eig, Eigh, Inv, Logdet, Lu, Qr, Svd};
     for n in [90, 331] {
         let results = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
             pool.build().unwrap().install(|| {
                 let mut results = vec![];
-                for operation in [Cholesky, Inv, Lu, Logdet, Qr, Eigh, Svd] {
+                for operation in [Cholesky, Inv, Lu, Logdet, Qr, Eigh, Eig, Svd] {
                     let mut a = matrix(n);
                     if operation == Cholesky {
                         (0..n).for_each(|i| a.data[i * n + i] = 2.0 * n as f64);

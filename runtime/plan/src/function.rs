@@ -194,6 +194,9 @@ functions! {
     /// Library: the discrete Fourier transform of complex vectors, of their real and imaginary parts: the real parts of the result,
     /// and the imaginary parts behind them. It is not divided by anything.
     Fft "fft" 2 1;
+    /// Library: eigenvalues of a square matrix, in the order of their real and then their imaginary parts, and eigenvectors
+    /// (columns): the real parts of the values, their imaginary parts, and so of the vectors, one behind the other.
+    Eig "eig" 1 1;
 }
 
 /// What `a % b` is of floating-point values: a - b floor(a / b) of the exact quotient, rounded once, with the sign of b also
@@ -248,7 +251,7 @@ impl Function {
         use Function::*;
         matches!(
             self,
-            Solve | Cholesky | Inv | Qr | Eigh | Svd | Logdet | Argsort | Topk | Lu | Fft
+            Solve | Cholesky | Inv | Qr | Eigh | Eig | Svd | Logdet | Argsort | Topk | Lu | Fft
         )
     }
 
@@ -296,7 +299,7 @@ impl Function {
             Add | Sub | Mul | FloorDiv | Rem | Pow | Min | Max | And | Or | Eq | Ne | Lt | Le
             | Gt | Ge | BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight | Popcount | Select
             | Neg | Not | Relu | Abs | Sign | Floor | Ceil | Round | Stop | Within | Solve
-            | Cholesky | Inv | Qr | Eigh | Svd | Logdet | Argsort | Topk | Lu | Fft => false,
+            | Cholesky | Inv | Qr | Eigh | Eig | Svd | Logdet | Argsort | Topk | Lu | Fft => false,
         }
     }
 

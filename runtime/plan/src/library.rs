@@ -84,6 +84,7 @@ impl Library {
             Function::Qr => vec![m * k + k * n],
             Function::Lu => vec![m + m * n],
             Function::Eigh => vec![n + n * n],
+            Function::Eig => vec![2 * (n + n * n)],
             Function::Svd => vec![m * k + k + k * n],
             Function::Logdet => vec![],
             Function::Argsort => vec![m],
@@ -121,6 +122,7 @@ impl Library {
             Function::Qr => 4.0 * m * n * k,
             Function::Lu => (m - n / 3.0) * n * n,
             Function::Eigh => 9.0 * n * n * n,
+            Function::Eig => 25.0 * n * n * n,
             Function::Svd => 20.0 * m * n * k,
             Function::Fft => 0.0,
             _ => 4.0 * m * m.max(2.0).log2(),
@@ -158,7 +160,12 @@ pub(crate) fn verify(kernel: &Kernel) -> Result<(), String> {
     let (rows, columns) = library.matrix(kernel, 0);
     let square = matches!(
         library.operation,
-        Function::Solve | Function::Cholesky | Function::Inv | Function::Eigh | Function::Logdet
+        Function::Solve
+            | Function::Cholesky
+            | Function::Inv
+            | Function::Eigh
+            | Function::Eig
+            | Function::Logdet
     );
     if square && rows != columns {
         return Err(format!(

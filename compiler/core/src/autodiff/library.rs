@@ -156,7 +156,8 @@ impl Maker<'_, '_> {
             .into_iter()
             .chain(own.iter().copied())
             .collect();
-        draft.sketch.read(tensor, positions, None, self.dtype)
+        let dtype = self.program.tensor(tensor).dtype.compute();
+        draft.sketch.read(tensor, positions, None, dtype)
     }
 
     /// Appends a tensor over the batch indices and the first `rank` own ones, summed over the others.
@@ -167,9 +168,20 @@ impl Maker<'_, '_> {
         root: NodeId,
         what: &str,
     ) -> TensorId {
+        self.reduced(draft, rank, (root, Reduction::Sum), what)
+    }
+
+    /// Appends a tensor over the batch indices and the first `rank` own ones, reduced over the others.
+    pub(super) fn reduced(
+        &mut self,
+        draft: Draft,
+        rank: usize,
+        (root, reduction): (NodeId, Reduction),
+        what: &str,
+    ) -> TensorId {
         let rank = draft.batch + rank;
         let statement = Statement {
-            reduction: (rank < draft.indices.len()).then_some(Reduction::Sum),
+            reduction: (rank < draft.indices.len()).then_some(reduction),
             rank,
             indices: draft.indices,
             sketch: &draft.sketch,
@@ -303,6 +315,7 @@ impl Maker<'_, '_> {
                 let full = self.eigh(n);
                 self.lower(argument, number, full)
             }
+            Function::Eig => self.eig(argument, number, n),
             Function::Qr => {
                 let (m, n) = (self.extent(0, 0), self.extent(0, 1));
                 if m < n {

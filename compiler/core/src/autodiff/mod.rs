@@ -6,7 +6,7 @@
 //! and is planned, fused and distributed like any statement. A contraction's adjoints are contractions. Must not know
 //! surface syntax, keys, sites or placements.
 //!
-//! `derivative` is the table of scalar functions, `reduction` that of reductions, `library` of library operations (`decompositions` of those that factor), `backward` the pass through one
+//! `derivative` is the table of scalar functions, `reduction` that of reductions, `library` of library operations (`decompositions` and `eigen` of those that factor), `backward` the pass through one
 //! expression, `transpose` the way from the adjoint of a read to that of what is read; `ways` says what lies between the
 //! two, `rounds` goes back through a block, `points` takes the derivative of each element of a tensor, `directional` those along a direction.
 //!
@@ -21,6 +21,7 @@ mod chosen;
 mod decompositions;
 mod derivative;
 mod directional;
+mod eigen;
 mod form;
 mod gradient_paths;
 mod library;

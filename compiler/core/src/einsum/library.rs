@@ -8,6 +8,8 @@
 //! solve [[2 1][1 3]] [3 5]   =>   [0.8 1.4]
 //! ```
 
+mod eigen;
+
 use super::scalar::stored;
 use super::values::{FaultKind, Values};
 use ein_plan::{Function, Kernel, Library, Scalar};
@@ -166,6 +168,7 @@ pub fn call(operation: Function, arguments: &[Matrix]) -> Option<Vec<f64>> {
             let (values, vectors) = symmetric(a);
             [values, vectors.data].concat()
         }
+        Function::Eig => eigen::eigen(a)?,
         Function::Svd => {
             let (u, s, v) = singular(a);
             [u.data, s, v.transposed().data].concat()

@@ -204,6 +204,7 @@ fn whole(function: Function, a: i64, b: i64, dtype: DType) -> Result<i64, NoValu
         | Function::Inv
         | Function::Qr
         | Function::Eigh
+        | Function::Eig
         | Function::Svd
         | Function::Logdet
         | Function::Argsort
@@ -317,6 +318,7 @@ fn real(function: Function, a: f64, b: f64) -> f64 {
         | Function::Inv
         | Function::Qr
         | Function::Eigh
+        | Function::Eig
         | Function::Svd
         | Function::Logdet
         | Function::Argsort

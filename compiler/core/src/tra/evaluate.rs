@@ -145,7 +145,7 @@ fn problem(
     match call.operation {
         Function::Cholesky => Problem::NotPositive { pivot: 0 },
         Function::Logdet => Problem::NegativeDeterminant,
-        Function::Eigh | Function::Svd => Problem::NoConvergence,
+        Function::Eigh | Function::Eig | Function::Svd => Problem::NoConvergence,
         _ => Problem::Singular { pivot: 0 },
     }
 }

@@ -103,7 +103,7 @@ impl Checker<'_> {
 
     /// A tensor over the dimensions of tensors of one shape, and of the indices that their slices depend on, with a value for the elements at
     /// each point.
-    fn over(
+    pub(crate) fn over(
         &mut self,
         of: &[View],
         (name, role): (&str, Role),

@@ -16,11 +16,13 @@
 //! | `types` | what may meet what, and which functions complex numbers have |
 //! | `data` | inputs, params and sources |
 //! | `fourier` | transforms, by those of two real tensors |
+//! | `eigen` | eigenvalues and eigenvectors, by four real tensors |
 //! | `value` | the parts of an expression |
 //! | `functions` | the parts of functions, by formulas |
 //! | `tensors` | the parts of tensors, states and outputs |
 
 pub(crate) mod data;
+pub(crate) mod eigen;
 pub(crate) mod fourier;
 pub(crate) mod functions;
 pub(crate) mod tensors;

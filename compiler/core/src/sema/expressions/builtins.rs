@@ -130,6 +130,7 @@ pub(crate) const NAMES: &[&str] = &[
     "inv",
     "qr",
     "eigh",
+    "eig",
     "svd",
     "logdet",
     "sort",

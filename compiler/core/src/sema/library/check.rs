@@ -133,6 +133,10 @@ impl Checker<'_> {
             Function::Cholesky | Function::Inv => vec![rows, columns],
             Function::Logdet => vec![],
             Function::Eigh => vec![sum(rows.clone(), both(&rows, &columns)?)?],
+            Function::Eig => {
+                let part = sum(rows.clone(), both(&rows, &columns)?)?;
+                vec![both(&part, &Size::number(2))?]
+            }
             Function::Qr => vec![sum(both(&rows, &least)?, both(&least, &columns)?)?],
             _ => {
                 let (u, v) = (both(&rows, &least)?, both(&least, &columns)?);

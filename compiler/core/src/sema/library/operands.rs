@@ -177,6 +177,9 @@ impl<'a> Checker<'a> {
             return self.transform(call, hints);
         }
         self.library_types(&call)?;
+        if operation.function == Function::Eig {
+            return self.eigen(call, hints);
+        }
         let result = self.library_sizes(&call)?;
         self.library_call(call, result, hints)
     }

@@ -31,6 +31,7 @@ const OPERATIONS: &[Operation] = &[
     row("inv", Function::Inv, 1, 2, &["inverse"]),
     row("qr", Function::Qr, 1, 2, &["Q", "R"]),
     row("eigh", Function::Eigh, 1, 2, &["w", "V"]),
+    row("eig", Function::Eig, 1, 2, &["w", "V"]),
     row("svd", Function::Svd, 1, 2, &["U", "s", "Vt"]),
     row("logdet", Function::Logdet, 1, 2, &["value"]),
     row("sort", Function::Argsort, 1, 1, &["sorted"]),

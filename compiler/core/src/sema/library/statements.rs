@@ -275,6 +275,10 @@ fn parts(function: Function, shape: &[Size]) -> Option<Vec<Vec<Size>>> {
     Some(match function {
         Function::Qr => vec![vec![rows, least.clone()], vec![least, columns]],
         Function::Eigh => vec![vec![rows.clone()], vec![rows, columns]],
+        Function::Eig => {
+            let (values, vectors) = (vec![rows.clone()], vec![rows, columns]);
+            vec![values.clone(), values, vectors.clone(), vectors]
+        }
         _ => vec![
             vec![rows, least.clone()],
             vec![least.clone()],
