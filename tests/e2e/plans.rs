@@ -161,6 +161,44 @@ fn a_plan_is_a_graph_and_a_page() {
     }
 }
 
+/// Of a training: a box for each phase of each part, links that open something, and nothing that is wider than the page.
+#[test]
+fn the_page_of_a_long_plan_fits_a_screen() {
+    let page = einc(&[
+        "plan",
+        "examples/charlm.ein",
+        "--sites",
+        "4",
+        "--format",
+        "html",
+    ])
+    .success()
+    .stdout;
+    let (first, _) = page.split_once("<section").expect("boxes open sections");
+    for phase in ["sources", "forward", "gradients", "updates"] {
+        assert!(first.contains(&format!(">{phase}</text>")), "{first}");
+    }
+    let links: Vec<&str> = first.split("<a href=\"#").skip(1).collect();
+    assert!((10..=28).contains(&links.len()), "{first}");
+    for link in links {
+        let (name, _) = link.split_once('"').expect("a link has an end");
+        assert!(page.contains(&format!("<section class=\"open\" id=\"{name}\">")));
+    }
+    let number = |text: &str| text.split('"').next().and_then(|n| n.parse::<u32>().ok());
+    for drawn in page.split("<svg width=\"").skip(1) {
+        assert!(number(drawn).is_some_and(|width| width <= 1200), "{drawn}");
+    }
+    let height = first.split("height=\"").nth(1).and_then(number);
+    assert!(height.is_some_and(|height| height <= 600), "{first}");
+    let layers = first.split("<title>layers, ").skip(1);
+    let layers: Vec<&str> = layers.filter_map(|box_| box_.split('<').next()).collect();
+    assert_eq!(layers.len(), 4, "{first}");
+    assert!(
+        layers[2].contains("moves ") && layers[2].ends_with("(gradients)"),
+        "{layers:?}"
+    );
+}
+
 #[test]
 fn what_changed_since_a_plan_is_shown() {
     let folder = tempfile::tempdir().unwrap();
