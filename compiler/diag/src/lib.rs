@@ -63,6 +63,15 @@ pub struct Label {
     pub message: String,
 }
 
+/// A change of the text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fix {
+    /// What is replaced; empty where something is put in.
+    pub span: Span,
+    /// What stands there then.
+    pub text: String,
+}
+
 /// One thing to tell the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnostic {
@@ -78,6 +87,8 @@ pub struct Diagnostic {
     pub help: Vec<String>,
     /// Further facts.
     pub notes: Vec<String>,
+    /// Changes, made together, that say what the text means now, so that the diagnostic is gone; empty where none is known to be right.
+    pub fixes: Vec<Fix>,
 }
 
 impl Diagnostic {
@@ -91,6 +102,7 @@ impl Diagnostic {
             labels: vec![],
             help: vec![],
             notes: vec![],
+            fixes: vec![],
         }
     }
 
@@ -123,6 +135,16 @@ impl Diagnostic {
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Diagnostic {
         self.notes.push(note.into());
+        self
+    }
+
+    /// Adds a change of the text.
+    #[must_use]
+    pub fn fix(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.fixes.push(Fix {
+            span,
+            text: text.into(),
+        });
         self
     }
 

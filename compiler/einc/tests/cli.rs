@@ -361,6 +361,40 @@ fn fmt_formats_files_and_standard_input() {
     );
 }
 
+/// Programs of an older version: a scalar in positions of a product, a name that is a type now, an integer quotient that is f32.
+#[test]
+fn fmt_says_what_an_older_version_meant() {
+    let old = "input A: f32[3, 3]\ninput u32: i64[3] // u32 here\nconst k = 1\nC[i,j] = A[i,k] * A[k,j]\nhalf[i] = u32[i] / 2 + 1\n\
+               output C\noutput half\n";
+    let new = "input A: f32[3, 3]\ninput u32_: i64[3] // u32 here\nconst k = 1\nC[i,j] = A[i,(k)] * A[(k),j]\nhalf[i] = f32(u32_[i] / 2 + 1)\n\
+               output C\noutput half\n";
+    let desk = Desk::with("old.ein", old);
+    desk.einc("check old.ein").status(1).err(&["E0119"]);
+    desk.einc("fmt --migrate --check old.ein")
+        .status(1)
+        .out(&["old.ein"]);
+    assert_eq!(fs::read_to_string(desk.path("old.ein")).unwrap(), old);
+    desk.einc("fmt --migrate old.ein").status(0);
+    let text = fs::read_to_string(desk.path("old.ein")).unwrap();
+    // The formatter lines up columns.
+    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(plain(&text), plain(new));
+    let said = desk.einc("check old.ein").status(0);
+    assert_eq!(said.err, "");
+    desk.einc("fmt --migrate old.ein").status(0);
+    assert_eq!(fs::read_to_string(desk.path("old.ein")).unwrap(), text);
+    desk.file("bad.ein", "input u32: f32[3]\ny[i = u32[i]\n");
+    desk.einc("fmt --migrate bad.ein")
+        .status(1)
+        .err(&["bad.ein:2"]);
+    assert!(
+        fs::read_to_string(desk.path("bad.ein"))
+            .unwrap()
+            .contains("y[i = u32")
+    );
+    desk.einc("fmt --migrate").status(2).err(&["FILE.ein"]);
+}
+
 #[test]
 fn new_makes_a_program_that_runs_and_is_formatted() {
     let desk = Desk::new();

@@ -212,6 +212,15 @@ pub enum Token {
     SettingsStart,
 }
 
+/// The words of a text that are spelt so, as byte ranges; strings and comments are no words.
+pub fn words<'a>(
+    text: &'a str,
+    word: &'a str,
+) -> impl Iterator<Item = std::ops::Range<usize>> + 'a {
+    let tokens = Token::lexer(text).spanned();
+    tokens.filter_map(move |(_, range)| (&text[range.clone()] == word).then_some(range))
+}
+
 /// A token and its place, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lexeme {

@@ -17,6 +17,7 @@ mod parse;
 mod tree;
 
 pub use format::format;
+pub use lexer::words;
 pub use parse::{Parsed, parse};
 
 lalrpop_util::lalrpop_mod!(

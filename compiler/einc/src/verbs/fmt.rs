@@ -7,6 +7,7 @@
 //! y[i] = x[i] + 1
 //! ```
 
+use super::migrate;
 use clap::Args;
 use einc_diag::Diagnostic;
 use einc_driver::{arguments::Format, exit, render::Text};
@@ -21,6 +22,7 @@ use std::{
 Examples:
   einc fmt model.ein layers.ein
   einc fmt --check *.ein            names the files that are not formatted, status 1 if there are any
+  einc fmt --migrate model.ein      also writes what an older version meant in the words of this one
   einc fmt < model.ein")]
 pub struct Arguments {
     /// Programs; none: standard input
@@ -29,6 +31,9 @@ pub struct Arguments {
     /// Change nothing; status 1 if something is not formatted
     #[arg(long)]
     check: bool,
+    /// Also rewrite what an older version of the language meant and this one warns of or refuses
+    #[arg(long, requires = "files")]
+    migrate: bool,
 }
 
 pub fn perform(arguments: Arguments) -> i32 {
@@ -37,7 +42,7 @@ pub fn perform(arguments: Arguments) -> i32 {
     }
     let mut status = 0;
     for path in &arguments.files {
-        status = status.max(file(path, arguments.check));
+        status = status.max(file(path, &arguments));
     }
     status
 }
@@ -58,14 +63,18 @@ fn standard_input(check: bool) -> i32 {
     }
 }
 
-fn file(path: &Path, check: bool) -> i32 {
+fn file(path: &Path, arguments: &Arguments) -> i32 {
     let text = match einc_driver::text::read(path) {
         Ok(text) => text,
         Err(diagnostic) => return super::complain(diagnostic, Format::Text),
     };
-    match formatted(&path.display().to_string(), &text) {
+    let migrated = match arguments.migrate {
+        true => migrate::migrated(path, text.clone()),
+        false => text.clone(),
+    };
+    match formatted(&path.display().to_string(), &migrated) {
         Ok(new) if new == text => 0,
-        Ok(_) if check => {
+        Ok(_) if arguments.check => {
             exit::say(&format!("{}\n", path.display()));
             1
         }

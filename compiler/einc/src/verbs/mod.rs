@@ -13,6 +13,7 @@ pub mod completions;
 pub mod doctor;
 pub mod explain;
 pub mod fmt;
+mod migrate;
 pub mod new;
 pub mod plan;
 pub mod rules;

@@ -194,7 +194,7 @@ impl<'a> Checker<'a> {
                 self.copy(view, &[], (name.text.clone(), Role::Named, name.span))
             }
             Some(Binding::Scalar(value)) => {
-                self.warn_of_quotients(value, name.span);
+                self.warn_of_quotients(value, name.span, false);
                 let Some(value) = self.settle(value, name.span) else {
                     return;
                 };

@@ -436,7 +436,7 @@ impl<'a> Checker<'a> {
                 {
                     return self.guessed_definition(scope, target, vars, (value, whole));
                 }
-                self.warn_of_quotients(value, span);
+                self.warn_of_quotients(value, span, true);
                 self.settle(value, span)?
             }
         };

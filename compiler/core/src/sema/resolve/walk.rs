@@ -187,6 +187,9 @@ impl<'w, 'a> Walk<'w, 'a> {
                     "the scalar is defined here",
                 );
             }
+            for (_, place) in scalars.iter().filter(|(other, _)| other == name) {
+                warning = warning.fix(*place, format!("({name})"));
+            }
             self.resolver.report.push(
                 warning
                     .help(format!(

@@ -40,8 +40,9 @@ impl Checker<'_> {
         self.coerce(id, self.settled_type(id), span)
     }
 
-    /// Warns where the real division of an integer gives f32 because nothing states a type: f32 holds whole numbers up to 2^24.
-    pub(crate) fn warn_of_quotients(&mut self, id: ExprId, span: Span) {
+    /// Warns where the real division of an integer gives f32 because nothing states a type: f32 holds whole numbers up to 2^24. `span` is
+    /// the value's own text if `is_text`, else a name of it.
+    pub(crate) fn warn_of_quotients(&mut self, id: ExprId, span: Span, is_text: bool) {
         if self.arena.ty(id) != (Ty::Number { whole: false }) || span.file.0 != 0 {
             return;
         }
@@ -58,12 +59,16 @@ impl Checker<'_> {
             if let Form::Apply(Function::Div, of) = &*form
                 && let Some(dtype) = of.iter().find_map(integer)
             {
-                self.report.push(
+                let mut warning =
                     Diagnostic::warning("E0402", format!("`/` makes f32 of {dtype} here"))
                         .at(span, "f32 holds whole numbers up to 16777216 exactly")
                         .help("for whole numbers write `div(…, …)`")
-                        .help("for real ones say which: `f32(…) / …`, or `f64(…) / …`, which holds whole numbers up to 2^53"),
-                );
+                        .help("for real ones say which: `f32(…) / …`, or `f64(…) / …`, which holds whole numbers up to 2^53");
+                if is_text {
+                    let text = self.names.text(span);
+                    warning = warning.fix(span, format!("f32({text})"));
+                }
+                self.report.push(warning);
                 return;
             }
             open.extend(form.arguments());
