@@ -156,6 +156,20 @@ fn every_function_gives_its_values_on_1_to_4_sites() {
 }
 
 #[test]
+fn the_compiler_knows_which_library_has_a_function() {
+    let own = ein_stdlib::LIBRARIES.iter().map(|library| {
+        let functions = library.text.lines().filter_map(|line| {
+            let (name, _) = line.strip_prefix("fn ")?.split_once('(')?;
+            Some(name)
+        });
+        let name = library.path.strip_prefix("std.").unwrap();
+        (name, functions.collect::<Vec<&str>>())
+    });
+    let known = einc_syntax::elsewhere::LIBRARY.iter();
+    assert!(own.eq(known.map(|(name, functions)| (*name, functions.to_vec()))));
+}
+
+#[test]
 fn a_library_without_use_is_hinted_at() {
     let folder = tempfile::tempdir().unwrap();
     for library in ein_stdlib::LIBRARIES {

@@ -9,6 +9,7 @@
 pub mod ast;
 mod brackets;
 mod check;
+pub mod elsewhere;
 mod explain;
 mod format;
 mod layout;

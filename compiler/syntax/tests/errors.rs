@@ -95,6 +95,8 @@ fn help_says_what_to_write() {
     assert_eq!(help("input X: f23[N]"), "did you mean `f32`?");
     assert_eq!(help("train { data: X over N bye 3 }"), "did you mean `by`?");
     assert_eq!(help("y = x²"), "a power is written `x^2`");
+    let library = "it is in a library: write `use std.stats`, then `stats.var(…)`";
+    assert_eq!(help("v[p] = 2 * var[i, j] A[p,i,j]"), library);
     let whole = "a whole dimension has an index: `y[i,j] = A[i,j]`";
     assert_eq!(help("y[i] = A[i,:]"), whole);
     assert_eq!(help("y[i] = A[:,i]"), whole);

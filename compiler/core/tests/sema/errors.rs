@@ -155,6 +155,18 @@ fn guesses_are_near_and_hints_say_what_to_write() {
             "it may be in a library: write `use std.nn`",
         ),
         (
+            "r = softmax(A)",
+            "it is in a library: write `use std.nn`, then `nn.softmax(…)`",
+        ),
+        (
+            "r = np.transpose(A)",
+            "exchange the indices: `y[j,i] = x[i,j]`",
+        ),
+        (
+            "repeat k < 9 until z[i] < 1 { state z[i] = query[i]; next z[i] = z[i] / 2 }\nr = 1",
+            "all rounds end together: write `until all[i] (…)`, and keep what is done by `where` in the round",
+        ),
+        (
             "r = sort(query[i] * 2)",
             "`sort` takes a whole tensor: name it first, `t[…] = query[i] * 2`, and pass `t`",
         ),

@@ -8,6 +8,7 @@
 //! ```
 
 use super::broken::{Broken, is_block};
+use crate::elsewhere;
 use crate::lexer::{Lexeme, Token};
 use ein_plan::{DType, Reduction};
 use einc_diag::{Diagnostic, did_you_mean};
@@ -251,6 +252,14 @@ impl Broken<'_> {
                 report.help(format!("an imaginary number is written `complex(0, {a})`"))
             }
             _ if b == "if" => report.help("a choice is an expression: `where(condition, a, b)`"),
+            Token::CloseBracket if self.reduced(before).is_some() => {
+                let name = self.reduced(before)?;
+                let report = report.note(format!("`{name}` is no reduction; those are sum, prod, mean, max, min, argmax, any, all, count, …"));
+                match elsewhere::function(name) {
+                    Some(help) => report.help(help),
+                    None => report,
+                }
+            }
             _ if matches!(found, Token::Reduction(_)) => {
                 report.help(format!("write `{a} * {b}[…] …` for the product"))
             }
@@ -259,6 +268,21 @@ impl Broken<'_> {
             }
             _ => report,
         })
+    }
+
+    /// The name in front of the bracket that ends at a token, if it is called like a function that other languages reduce by.
+    fn reduced(&self, end: usize) -> Option<&str> {
+        let mut depth = 0;
+        let start = (0..=end).rev().find(|at| {
+            match self.tokens[*at].token {
+                Token::CloseBracket => depth += 1,
+                Token::OpenBracket => depth -= 1,
+                _ => {}
+            }
+            depth == 0
+        })?;
+        let name = self.text(start.checked_sub(1)?);
+        elsewhere::function(name).map(|_| name)
     }
 
     /// A sign that means something elsewhere, or in another language.

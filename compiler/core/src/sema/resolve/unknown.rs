@@ -14,12 +14,8 @@ use crate::sema::{
 use ein_plan::Reduction;
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
 use einc_syntax::ast::{ItemKind, Module, Role, Statement};
+use einc_syntax::elsewhere;
 use std::collections::BTreeMap;
-
-/// The files of the standard library. A test of the library compares the list with its files.
-const LIBRARIES: [&str; 9] = [
-    "array", "fft", "linalg", "nn", "optim", "random", "schedule", "select", "stats",
-];
 
 impl<'a> Names<'a> {
     /// Returns the error for an unknown name, with the nearest known one.
@@ -111,7 +107,14 @@ impl<'a> Names<'a> {
             error = error.help(format!(
                 "`{name}` is a reduction, which says over which indices: `{name}[i,j] A[i,j]`"
             ));
-        } else if LIBRARIES.contains(&library) && !table.aliases.contains_key(library) {
+        } else if let Some(help) = elsewhere::function(name)
+            && functions
+            && !candidates.iter().any(|known| known.ends_with(&suffix))
+        {
+            error = error.help(help);
+        } else if elsewhere::LIBRARY.iter().any(|(name, _)| *name == library)
+            && !table.aliases.contains_key(library)
+        {
             error = error.help(format!("it may be in a library: write `use std.{library}`"));
         } else if let Some(near) = exact.or(near) {
             error = error.help(format!("did you mean `{near}`?"));

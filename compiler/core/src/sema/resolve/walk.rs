@@ -44,6 +44,8 @@ pub(crate) struct Walk<'w, 'a> {
     pub(super) sizes: bool,
     /// True behind several names, where a call is made once.
     pub(crate) several: bool,
+    /// True in what ends the rounds of a block.
+    pub(crate) ends: bool,
 }
 
 impl<'w, 'a> Walk<'w, 'a> {
@@ -61,6 +63,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             left: false,
             sizes: false,
             several: false,
+            ends: false,
         }
     }
 

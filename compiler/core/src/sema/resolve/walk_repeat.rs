@@ -86,6 +86,7 @@ impl<'a> Resolver<'a> {
         }
         if let Some(until) = until {
             let mut walk = Walk::new(self, &inner);
+            walk.ends = true;
             walk.value(until);
             merge_all(&mut unit, walk.unit);
         }

@@ -108,6 +108,9 @@ impl<'a> Walk<'_, 'a> {
                         "`{0}[…]` takes in the product behind it alone; to take in a sum, bracket it: `{0}[…] (… + …)`",
                         reduction.name()
                     )),
+                    None if self.ends => error.help(format!(
+                        "all rounds end together: write `until all[{index}] (…)`, and keep what is done by `where` in the round"
+                    )),
                     None => error.help(format!("to sum over it, write `sum[{index}] {text}`")),
                 },
             };
