@@ -35,5 +35,6 @@ mod sparse_files;
 mod spill;
 mod subnets;
 mod sweeps;
+mod unsigned;
 mod windows;
 mod wrong_input;

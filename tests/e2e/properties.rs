@@ -44,6 +44,7 @@ fn stored(dtype: DType, values: &[Scalar]) -> Data {
         DType::U8 => Data::U8(values.iter().map(|v| int(v) as u8).collect()),
         DType::U16 => Data::U16(values.iter().map(|v| int(v) as u16).collect()),
         DType::U32 => Data::U32(values.iter().map(|v| int(v) as u32).collect()),
+        DType::U64 => Data::U64(values.iter().map(|v| int(v) as u64).collect()),
         DType::I8 => Data::I8(values.iter().map(|v| int(v) as i8).collect()),
         DType::I16 => Data::I16(values.iter().map(|v| int(v) as i16).collect()),
         DType::I32 => Data::I32(values.iter().map(|v| int(v) as i32).collect()),

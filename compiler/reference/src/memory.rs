@@ -105,6 +105,7 @@ fn data(dtype: DType, values: &[Scalar]) -> Data {
         DType::U8 => Data::U8(values.map(|v| whole(v) as u8).collect()),
         DType::U16 => Data::U16(values.map(|v| whole(v) as u16).collect()),
         DType::U32 => Data::U32(values.map(|v| whole(v) as u32).collect()),
+        DType::U64 => Data::U64(values.map(|v| whole(v) as u64).collect()),
         DType::I8 => Data::I8(values.map(|v| whole(v) as i8).collect()),
         DType::I16 => Data::I16(values.map(|v| whole(v) as i16).collect()),
         DType::I32 => Data::I32(values.map(|v| whole(v) as i32).collect()),

@@ -80,6 +80,7 @@ pub enum Token {
     #[token("u8")]
     #[token("u16")]
     #[token("u32")]
+    #[token("u64")]
     #[token("i8")]
     #[token("i16")]
     #[token("i32")]

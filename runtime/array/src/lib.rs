@@ -30,6 +30,8 @@ pub enum Data {
     U16(Vec<u16>),
     /// Integers of u32.
     U32(Vec<u32>),
+    /// Integers of u64.
+    U64(Vec<u64>),
     /// Integers of i8.
     I8(Vec<i8>),
     /// Integers of i16.
@@ -54,6 +56,7 @@ macro_rules! each_data {
             $crate::Data::U8($v) => $body,
             $crate::Data::U16($v) => $body,
             $crate::Data::U32($v) => $body,
+            $crate::Data::U64($v) => $body,
             $crate::Data::I8($v) => $body,
             $crate::Data::I16($v) => $body,
             $crate::Data::I32($v) => $body,
@@ -92,6 +95,7 @@ impl Data {
             DType::U8 => Data::U8(vec![0; n]),
             DType::U16 => Data::U16(vec![0; n]),
             DType::U32 => Data::U32(vec![0; n]),
+            DType::U64 => Data::U64(vec![0; n]),
             DType::I8 => Data::I8(vec![0; n]),
             DType::I16 => Data::I16(vec![0; n]),
             DType::I32 => Data::I32(vec![0; n]),
@@ -126,6 +130,7 @@ impl Data {
             Data::U8(_) => DType::U8,
             Data::U16(_) => DType::U16,
             Data::U32(_) => DType::U32,
+            Data::U64(_) => DType::U64,
             Data::I8(_) => DType::I8,
             Data::I16(_) => DType::I16,
             Data::I32(_) => DType::I32,
@@ -154,6 +159,8 @@ impl Data {
             Data::U8(v) => Scalar::Int(i64::from(v[at])),
             Data::U16(v) => Scalar::Int(i64::from(v[at])),
             Data::U32(v) => Scalar::Int(i64::from(v[at])),
+            // Its bits.
+            Data::U64(v) => Scalar::Int(v[at] as i64),
             Data::I8(v) => Scalar::Int(i64::from(v[at])),
             Data::I16(v) => Scalar::Int(i64::from(v[at])),
             Data::I32(v) => Scalar::Int(i64::from(v[at])),

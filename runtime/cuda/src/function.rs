@@ -29,6 +29,7 @@ pub(crate) fn stored_type(dtype: DType) -> &'static str {
         DType::U8 => "unsigned char",
         DType::U16 => "unsigned short",
         DType::U32 => "unsigned",
+        DType::U64 => "ein::bits",
         DType::I8 => "signed char",
         DType::I16 => "short",
         DType::I32 => "int",

@@ -29,6 +29,7 @@ DEVICE int value(short x) { return x; }
 DEVICE int value(int x) { return x; }
 DEVICE whole value(unsigned x) { return x; }
 DEVICE whole value(whole x) { return x; }
+DEVICE whole value(bits x) { return (whole)x; }
 DEVICE bool value(truth x) { return x.byte != 0; }
 
 // Rounded to the nearest, ties to even.
@@ -59,6 +60,7 @@ DEVICE void store(short& to, int x) { to = (short)x; }
 DEVICE void store(int& to, int x) { to = x; }
 DEVICE void store(unsigned& to, whole x) { to = (unsigned)x; }
 DEVICE void store(whole& to, whole x) { to = x; }
+DEVICE void store(bits& to, whole x) { to = (bits)x; }
 DEVICE void store(truth& to, bool x) { to.byte = x; }
 
 // ---- conversions between the types of values: to an integer truncated and saturated, NaN to 0

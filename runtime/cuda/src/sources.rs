@@ -79,7 +79,9 @@ fn value(draw: &Draw<'_>, numbers: &mut Numbers) -> Option<String> {
     let made = |value: &str| format!("    ein::store_made(to0[at], {value});\n");
     let constant = |value: &Scalar, numbers: &mut Numbers| match (value, draw.dtype) {
         (Scalar::Int(value), DType::U8 | DType::I8 | DType::U16 | DType::I16)
-        | (Scalar::Int(value), DType::U32 | DType::I32 | DType::I64) => numbers.whole(*value),
+        | (Scalar::Int(value), DType::U32 | DType::U64 | DType::I32 | DType::I64) => {
+            numbers.whole(*value)
+        }
         // What is no whole number is a float of whatever type.
         (value, _) => numbers.float(value.as_f64()),
     };

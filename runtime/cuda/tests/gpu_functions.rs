@@ -28,6 +28,7 @@ fn array(dtype: DType, shape: &[usize], value: impl Fn(usize) -> f64) -> Array {
         DType::U8 => Data::U8(values.map(|x| x as i64 as u8).collect()),
         DType::U16 => Data::U16(values.map(|x| x as i64 as u16).collect()),
         DType::U32 => Data::U32(values.map(|x| x as i64 as u32).collect()),
+        DType::U64 => Data::U64(values.map(|x| x as i64 as u64).collect()),
         DType::I8 => Data::I8(values.map(|x| x as i64 as i8).collect()),
         DType::I16 => Data::I16(values.map(|x| x as i64 as i16).collect()),
         DType::I32 => Data::I32(values.map(|x| x as i32).collect()),

@@ -68,6 +68,7 @@ impl Header {
                 DType::U8 => "uint8",
                 DType::U16 => "uint16",
                 DType::U32 => "uint32",
+                DType::U64 => "uint64",
                 DType::I8 => "int8",
                 DType::I16 => "int16",
                 DType::I32 => "int32",

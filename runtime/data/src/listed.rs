@@ -81,6 +81,7 @@ impl Listed {
             Data::U8(v) => Data::U8(added(&v, &order, &groups, u8::wrapping_add)),
             Data::U16(v) => Data::U16(added(&v, &order, &groups, u16::wrapping_add)),
             Data::U32(v) => Data::U32(added(&v, &order, &groups, u32::wrapping_add)),
+            Data::U64(v) => Data::U64(added(&v, &order, &groups, u64::wrapping_add)),
             Data::I8(v) => Data::I8(added(&v, &order, &groups, i8::wrapping_add)),
             Data::I16(v) => Data::I16(added(&v, &order, &groups, i16::wrapping_add)),
             Data::I32(v) => Data::I32(added(&v, &order, &groups, i32::wrapping_add)),

@@ -20,6 +20,7 @@ pub(crate) fn push(values: &mut Data, word: &str) -> Result<(), String> {
         Data::U8(v) => integer(word).map(|x| v.push(x)),
         Data::U16(v) => integer(word).map(|x| v.push(x)),
         Data::U32(v) => integer(word).map(|x| v.push(x)),
+        Data::U64(v) => integer(word).map(|x| v.push(x)),
         Data::I8(v) => integer(word).map(|x| v.push(x)),
         Data::I16(v) => integer(word).map(|x| v.push(x)),
         Data::I32(v) => integer(word).map(|x| v.push(x)),
@@ -56,7 +57,7 @@ pub(crate) fn push_negated(values: &mut Data) -> bool {
         Data::I64(v) => v.extend(v.last().map(|x| x.wrapping_neg())),
         Data::I8(v) => v.extend(v.last().map(|x| x.wrapping_neg())),
         Data::I16(v) => v.extend(v.last().map(|x| x.wrapping_neg())),
-        Data::U8(_) | Data::U16(_) | Data::U32(_) | Data::Bool(_) => return false,
+        Data::U8(_) | Data::U16(_) | Data::U32(_) | Data::U64(_) | Data::Bool(_) => return false,
     }
     true
 }

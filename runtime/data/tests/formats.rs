@@ -96,6 +96,7 @@ fn both_orders_byte_orders_and_all_versions() {
             DType::U8 => "u1",
             DType::U16 => "u2",
             DType::U32 => "u4",
+            DType::U64 => "u8",
             DType::I8 => "i1",
             DType::I16 => "i2",
             DType::I32 => "i4",

@@ -17,7 +17,7 @@ const PRECISION: usize = 8;
 /// A single number in full.
 pub(crate) fn scalar(data: &Data) -> String {
     match data.get(0) {
-        Scalar::Int(x) => x.to_string(),
+        Scalar::Int(x) => whole(data, x),
         Scalar::Bool(x) => x.to_string(),
         Scalar::Float(x) => {
             let number = Number::of(data, 0, x);
@@ -31,6 +31,14 @@ pub(crate) fn scalar(data: &Data) -> String {
                 text.replace(".e", "e")
             }
         }
+    }
+}
+
+/// A whole number; one of u64 is given by its bits.
+fn whole(data: &Data, x: i64) -> String {
+    match data {
+        Data::U64(_) => (x as u64).to_string(),
+        _ => x.to_string(),
     }
 }
 
@@ -83,7 +91,7 @@ fn written(data: &Data, is_signed: bool) -> Vec<String> {
         Scalar::Int(_) | Scalar::Bool(_) => {
             return plain(
                 all.map(|i| match data.get(i) {
-                    Scalar::Int(x) => x.to_string(),
+                    Scalar::Int(x) => whole(data, x),
                     Scalar::Bool(x) => x.to_string(),
                     Scalar::Float(x) => x.to_string(),
                 })

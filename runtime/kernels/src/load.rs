@@ -273,5 +273,5 @@ lane!(f32, F32: F32 |x: f32| x, F16 |x: f16| x.to_f32(), BF16 |x: bf16| widened(
 );
 lane!(f64, F64: F64 |x: f64| x);
 lane!(i32, I32: I32 |x: i32| x, U8 |x: u8| i32::from(x), U16 |x: u16| i32::from(x), I8 |x: i8| i32::from(x), I16 |x: i16| i32::from(x));
-lane!(i64, I64: I64 |x: i64| x, U32 |x: u32| i64::from(x));
+lane!(i64, I64: I64 |x: i64| x, U32 |x: u32| i64::from(x), U64 |x: u64| x as i64);
 lane!(u8, Bool: Bool |x: u8| x);

@@ -20,6 +20,7 @@ pub(crate) enum Segment<'a> {
     U8(&'a mut [u8]),
     U16(&'a mut [u16]),
     U32(&'a mut [u32]),
+    U64(&'a mut [u64]),
     I8(&'a mut [i8]),
     I16(&'a mut [i16]),
     I32(&'a mut [i32]),
@@ -58,6 +59,10 @@ macro_rules! each_segment {
                 use Segment::U32 as $wrap;
                 $body
             }
+            Segment::U64($v) => {
+                use Segment::U64 as $wrap;
+                $body
+            }
             Segment::I8($v) => {
                 use Segment::I8 as $wrap;
                 $body
@@ -93,6 +98,7 @@ impl<'a> Segment<'a> {
             Data::U8(v) => Segment::U8(v),
             Data::U16(v) => Segment::U16(v),
             Data::U32(v) => Segment::U32(v),
+            Data::U64(v) => Segment::U64(v),
             Data::I8(v) => Segment::I8(v),
             Data::I16(v) => Segment::I16(v),
             Data::I32(v) => Segment::I32(v),
@@ -114,6 +120,7 @@ impl<'a> Segment<'a> {
             Segment::U8(v) | Segment::Bool(v) => behind(v),
             Segment::U16(v) => behind(v),
             Segment::U32(v) => behind(v),
+            Segment::U64(v) => behind(v),
             Segment::I8(v) => behind(v),
             Segment::I16(v) => behind(v),
             Segment::I32(v) => behind(v),
@@ -139,7 +146,7 @@ impl<'a> Segment<'a> {
                 }
             };
         }
-        copied!(F16 BF16 F32 F64 U8 U16 U32 I8 I16 I32 I64 Bool);
+        copied!(F16 BF16 F32 F64 U8 U16 U32 U64 I8 I16 I32 I64 Bool);
     }
 
     /// Copies the elements to those of the same type.
@@ -152,7 +159,7 @@ impl<'a> Segment<'a> {
                 }
             };
         }
-        copied!(F16 BF16 F32 F64 U8 U16 U32 I8 I16 I32 I64 Bool);
+        copied!(F16 BF16 F32 F64 U8 U16 U32 U64 I8 I16 I32 I64 Bool);
     }
 
     /// Sets floats of a compute type to the one at `at`; whether that is 0.
@@ -179,6 +186,7 @@ impl<'a> Segment<'a> {
             Segment::U8(v) => v[at] = x as i32 as u8,
             Segment::U16(v) => v[at] = x as i64 as u16,
             Segment::U32(v) => v[at] = x as i64 as u32,
+            Segment::U64(v) => v[at] = x as i64 as u64,
             Segment::I8(v) => v[at] = x as i64 as i8,
             Segment::I16(v) => v[at] = x as i64 as i16,
             Segment::I32(v) => v[at] = x as i32,
@@ -214,6 +222,7 @@ impl<'a> Segment<'a> {
             Segment::U8(v) => v[at] = x as u8,
             Segment::U16(v) => v[at] = x as u16,
             Segment::U32(v) => v[at] = x as u32,
+            Segment::U64(v) => v[at] = x as u64,
             Segment::I8(v) => v[at] = x as i8,
             Segment::I16(v) => v[at] = x as i16,
             Segment::I32(v) => v[at] = x as i32,

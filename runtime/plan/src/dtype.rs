@@ -3,7 +3,7 @@
 //! Must not know how arrays are laid out.
 //!
 //! ```text
-//! f16 bf16 f32 f64 u8 u16 u32 i8 i16 i32 i64 bool, and for programs and files c64 c128
+//! f16 bf16 f32 f64 u8 u16 u32 u64 i8 i16 i32 i64 bool, and for programs and files c64 c128
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,9 @@ pub enum DType {
     U16,
     /// Unsigned, 32 bits; arithmetic is done in `I64`.
     U32,
+    /// Unsigned, 64 bits. Arithmetic is done in `I64` on the same bits; what depends on the sign, such as an order or a quotient, is put
+    /// together of what does not before there is a plan, so that in a plan an element is the `I64` of its bits.
+    U64,
     /// Signed byte; arithmetic is done in `I32`.
     I8,
     /// Signed, 16 bits; arithmetic is done in `I32`.
@@ -44,7 +47,7 @@ pub enum DType {
 
 impl DType {
     /// Every element type that arrays have, in the order of the language reference.
-    pub const ALL: [DType; 12] = [
+    pub const ALL: [DType; 13] = [
         DType::F16,
         DType::BF16,
         DType::F32,
@@ -52,6 +55,7 @@ impl DType {
         DType::U8,
         DType::U16,
         DType::U32,
+        DType::U64,
         DType::I8,
         DType::I16,
         DType::I32,
@@ -91,7 +95,7 @@ impl DType {
             DType::U8 | DType::I8 | DType::Bool => 1,
             DType::F16 | DType::BF16 | DType::U16 | DType::I16 => 2,
             DType::F32 | DType::U32 | DType::I32 => 4,
-            DType::F64 | DType::I64 | DType::C64 => 8,
+            DType::F64 | DType::U64 | DType::I64 | DType::C64 => 8,
             DType::C128 => 16,
         }
     }
@@ -101,8 +105,18 @@ impl DType {
         match self {
             DType::F16 | DType::BF16 => DType::F32,
             DType::U8 | DType::U16 | DType::I8 | DType::I16 => DType::I32,
-            DType::U32 => DType::I64,
+            DType::U32 | DType::U64 => DType::I64,
             other => other,
+        }
+    }
+
+    /// Returns whether a value that was computed may be another one when it is stored: rounded, or wrapped.
+    pub const fn is_narrow(self) -> bool {
+        match self {
+            DType::F16 | DType::BF16 => true,
+            DType::U8 | DType::U16 | DType::U32 | DType::I8 | DType::I16 => true,
+            DType::F32 | DType::F64 | DType::U64 | DType::I32 | DType::I64 | DType::Bool => false,
+            DType::C64 | DType::C128 => false,
         }
     }
 
@@ -116,7 +130,7 @@ impl DType {
         self.whole_range().is_some()
     }
 
-    /// The least and the greatest value of an integer type.
+    /// The least and the greatest value of an integer type, as it is computed: of `U64` those of its bits.
     pub const fn whole_range(self) -> Option<(i64, i64)> {
         Some(match self {
             DType::U8 => (0, u8::MAX as i64),
@@ -125,7 +139,7 @@ impl DType {
             DType::I8 => (i8::MIN as i64, i8::MAX as i64),
             DType::I16 => (i16::MIN as i64, i16::MAX as i64),
             DType::I32 => (i32::MIN as i64, i32::MAX as i64),
-            DType::I64 => (i64::MIN, i64::MAX),
+            DType::U64 | DType::I64 => (i64::MIN, i64::MAX),
             DType::F16 | DType::BF16 | DType::F32 | DType::F64 => return None,
             DType::Bool | DType::C64 | DType::C128 => return None,
         })
@@ -141,6 +155,7 @@ impl DType {
             DType::U8 => "u8",
             DType::U16 => "u16",
             DType::U32 => "u32",
+            DType::U64 => "u64",
             DType::I8 => "i8",
             DType::I16 => "i16",
             DType::I32 => "i32",

@@ -12,7 +12,7 @@ mod eigen;
 
 use super::scalar::stored;
 use super::values::{FaultKind, Values};
-use ein_plan::{Function, Kernel, Library, Scalar};
+use ein_plan::{DType, Function, Kernel, Library, Scalar};
 use std::cmp::Ordering;
 
 /// A matrix; a vector has one column.
@@ -121,6 +121,15 @@ fn one(
         arguments.push((rows as usize, columns as usize, elements));
     }
     if matches!(library.operation, Function::Argsort | Function::Topk) {
+        let stored = kernel.operands[library.arguments[0].operand as usize].columns[0];
+        if stored == DType::U64 {
+            // Its bits have another order: that of i64 with the first bit turned.
+            for value in &mut arguments[0].2 {
+                if let Scalar::Int(bits) = value {
+                    *bits ^= i64::MIN;
+                }
+            }
+        }
         let order = order(&arguments[0].2, library.operation == Function::Topk);
         return Some(order.into_iter().map(|at| Scalar::Int(at as i64)).collect());
     }

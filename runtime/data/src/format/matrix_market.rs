@@ -366,7 +366,7 @@ pub(crate) fn pack(from: &File, to: &File, _: &str, size: u64) -> io::Result<()>
     })?;
     let field = match header.dtype {
         DType::F16 | DType::BF16 | DType::F32 | DType::F64 => "real",
-        DType::U8 | DType::U16 | DType::U32 => "integer",
+        DType::U8 | DType::U16 | DType::U32 | DType::U64 => "integer",
         DType::I8 | DType::I16 | DType::I32 | DType::I64 => "integer",
         DType::Bool => "pattern",
         DType::C64 | DType::C128 => return Err(io::Error::other("complex numbers")),
@@ -382,6 +382,9 @@ pub(crate) fn pack(from: &File, to: &File, _: &str, size: u64) -> io::Result<()>
         match part.get(number) {
             // The shortest text of a double that stands for a narrower number, too, is read back as that number.
             Scalar::Float(x) => writeln!(output, "{row} {column} {x:?}"),
+            Scalar::Int(x) if part.dtype() == DType::U64 => {
+                writeln!(output, "{row} {column} {}", x as u64)
+            }
             Scalar::Int(x) => writeln!(output, "{row} {column} {x}"),
             Scalar::Bool(_) => writeln!(output, "{row} {column}"),
         }

@@ -13,7 +13,7 @@ pub fn value(dtype: DType, n: u64) -> i64 {
     match dtype {
         DType::Bool => i64::from(n.is_multiple_of(3)),
         DType::U8 => ((n * 7 + 3) % 251) as i64,
-        DType::U16 | DType::U32 => ((n * 7 + 3) % 1009) as i64,
+        DType::U16 | DType::U32 | DType::U64 => ((n * 7 + 3) % 1009) as i64,
         DType::I8 => ((n * 7 + 3) % 251) as i64 - 125,
         DType::BF16 => ((n * 7 + 3) % 101) as i64 - 50,
         _ => ((n * 7 + 3) % 1009) as i64 - 500,
@@ -33,6 +33,7 @@ pub fn numbered(dtype: DType, shape: &[u64]) -> Array {
         Data::U8(v) => v.extend(values.map(|x| x as u8)),
         Data::U16(v) => v.extend(values.map(|x| x as u16)),
         Data::U32(v) => v.extend(values.map(|x| x as u32)),
+        Data::U64(v) => v.extend(values.map(|x| x as u64)),
         Data::I8(v) => v.extend(values.map(|x| x as i8)),
         Data::I16(v) => v.extend(values.map(|x| x as i16)),
         Data::I32(v) => v.extend(values.map(|x| x as i32)),

@@ -130,6 +130,10 @@ fn like(other: &Array, values: &[f64]) -> Array {
             .iter_mut()
             .zip(values)
             .for_each(|(to, x)| *to = x.round() as u32),
+        Data::U64(to) => to
+            .iter_mut()
+            .zip(values)
+            .for_each(|(to, x)| *to = x.round() as u64),
         Data::I8(to) => to
             .iter_mut()
             .zip(values)

@@ -26,6 +26,7 @@ pub(super) fn copy(to: (&mut Array, &Selection), from: (&Array, &Selection), sha
         (Data::U8(to), Data::U8(from)) | (Data::Bool(to), Data::Bool(from)) => lines.copy(to, from),
         (Data::U16(to), Data::U16(from)) => lines.copy(to, from),
         (Data::U32(to), Data::U32(from)) => lines.copy(to, from),
+        (Data::U64(to), Data::U64(from)) => lines.copy(to, from),
         (Data::I8(to), Data::I8(from)) => lines.copy(to, from),
         (Data::I16(to), Data::I16(from)) => lines.copy(to, from),
         // A parcel has the type of its tensor.

@@ -141,7 +141,9 @@ fn is_sound(array: &Array, (model, param): (bool, bool)) -> bool {
         Data::BF16(values) => all!(values, bf16::INFINITY),
         Data::F32(values) => all!(values, f32::INFINITY),
         Data::F64(values) => all!(values, f64::INFINITY),
-        Data::U8(_) | Data::U16(_) | Data::U32(_) | Data::I8(_) | Data::I16(_) => true,
+        Data::U8(_) | Data::U16(_) | Data::U32(_) | Data::U64(_) | Data::I8(_) | Data::I16(_) => {
+            true
+        }
         Data::I32(_) | Data::I64(_) | Data::Bool(_) => true,
     }
 }

@@ -41,6 +41,7 @@ impl<'s> View<'s> {
                 Segment::U8(v) => Data::U8(lent(v, wanted)),
                 Segment::U16(v) => Data::U16(lent(v, wanted)),
                 Segment::U32(v) => Data::U32(lent(v, wanted)),
+                Segment::U64(v) => Data::U64(lent(v, wanted)),
                 Segment::I8(v) => Data::I8(lent(v, wanted)),
                 Segment::I16(v) => Data::I16(lent(v, wanted)),
                 Segment::I32(v) => Data::I32(lent(v, wanted)),

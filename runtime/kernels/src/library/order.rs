@@ -55,6 +55,13 @@ macro_rules! ranked {
     };
 }
 
+impl Ranked for u64 {
+    #[inline(always)]
+    fn rank(self) -> u64 {
+        self
+    }
+}
+
 ranked!(f16 u16 i16, bf16 u16 i16, f32 u32 i32, f64 u64 i64; u8 u16 u32 i8 i16 i32 i64);
 
 /// Ranks of neighbouring positions: called with the first position, it writes a rank to each place.

@@ -440,6 +440,7 @@ pub fn array(dtype: DType, shape: &[usize], mut f: impl FnMut(usize) -> f64) -> 
         DType::U8 => Data::U8(v().into_iter().map(|x| x.abs() as u8).collect()),
         DType::U16 => Data::U16(v().into_iter().map(|x| x as i64 as u16).collect()),
         DType::U32 => Data::U32(v().into_iter().map(|x| x as i64 as u32).collect()),
+        DType::U64 => Data::U64(v().into_iter().map(|x| x as i64 as u64).collect()),
         DType::I8 => Data::I8(v().into_iter().map(|x| x as i64 as i8).collect()),
         DType::I16 => Data::I16(v().into_iter().map(|x| x as i64 as i16).collect()),
         DType::I32 => Data::I32(v().into_iter().map(|x| x as i32).collect()),

@@ -52,7 +52,7 @@ impl Numbers {
         }
         match dtype {
             DType::Bool => Scalar::Bool(self.one_in(2)),
-            DType::U8 | DType::U16 | DType::U32 => Scalar::Int(self.between(0, 6)),
+            DType::U8 | DType::U16 | DType::U32 | DType::U64 => Scalar::Int(self.between(0, 6)),
             DType::I8 | DType::I16 | DType::I32 | DType::I64 => Scalar::Int(self.between(-6, 6)),
             _ => Scalar::Float(self.between(-12, 12) as f64 / 2.0),
         }

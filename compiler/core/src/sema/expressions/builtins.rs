@@ -149,6 +149,7 @@ pub(crate) const NAMES: &[&str] = &[
     "u8",
     "u16",
     "u32",
+    "u64",
     "i8",
     "i16",
     "i32",

@@ -65,14 +65,7 @@ impl<'a> Checker<'a> {
         match &*expr.kind {
             ExprKind::Integer(value) => match i64::try_from(*value) {
                 Ok(value) => Some(self.arena.whole(Size::number(value))),
-                Err(_) => {
-                    self.report.push(
-                        Diagnostic::error("E0307", format!("{value} does not fit into 64 bits"))
-                            .at(span, "too large")
-                            .help("write it with a point for a floating-point number"),
-                    );
-                    None
-                }
+                Err(_) => Some(self.unsigned_literal(*value)),
             },
             ExprKind::Float(value) => Some(self.arena.real(*value)),
             ExprKind::Bool(value) => Some(self.arena.truth(*value)),
@@ -80,6 +73,10 @@ impl<'a> Checker<'a> {
             ExprKind::Bracket(inner) => self.expr(context, inner),
             ExprKind::Negate(inner) if matches!(&*inner.kind, ExprKind::Integer(LEAST)) => {
                 Some(self.arena.whole(Size::number(i64::MIN)))
+            }
+            ExprKind::Negate(inner) if matches!(&*inner.kind, ExprKind::Integer(LEAST..)) => {
+                self.beyond_64_bits(span);
+                None
             }
             ExprKind::Negate(inner) => {
                 let x = self.expr(context, inner)?;
@@ -463,11 +460,12 @@ impl<'a> Checker<'a> {
     pub(crate) fn size(&mut self, scope: &Scope<'a>, expr: &'a Expr, what: &str) -> Option<Size> {
         let value = self.closed(scope, expr)?;
         let value = self.integer(value, expr.span, what)?;
-        match self
-            .arena
-            .as_size(value)
-            .or_else(|| self.typed_whole(value))
-        {
+        if self.large_number(value).is_some() {
+            self.beyond_64_bits(expr.span);
+            return None;
+        }
+        let size = self.arena.as_size(value);
+        match size.or_else(|| self.typed_whole(value)) {
             Some(size) => Some(size),
             None => {
                 self.report.push(

@@ -142,10 +142,7 @@ impl Checker<'_> {
                 // A tensor of its own as well; see `lower_node`.
                 Form::Convert(_) => {
                     let ty = self.arena.ty(id);
-                    (
-                        false,
-                        matches!(ty, Ty::Typed(dtype) if dtype != dtype.compute()),
-                    )
+                    (false, matches!(ty, Ty::Typed(dtype) if dtype.is_narrow()))
                 }
                 _ => (false, false),
             };

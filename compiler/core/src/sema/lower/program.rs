@@ -378,7 +378,7 @@ impl<'a> Checker<'a> {
             }
             Form::Convert(argument) => {
                 // A stored type in the middle of an expression is stored, so that it rounds as the text says.
-                if stored != compute && id != builder.root {
+                if stored.is_narrow() && id != builder.root {
                     let condition = condition.filter(|_| self.has_faulty_reduction(id));
                     let tensor = self.hidden(program, numbers, builder, id, condition)?;
                     let node = self.read_hidden(builder, tensor, id, condition, compute)?;

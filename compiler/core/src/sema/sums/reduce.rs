@@ -64,7 +64,17 @@ impl<'a> Checker<'a> {
         let value = self.expr(context, body);
         context.indices.truncate(before);
         self.open_path().truncate(path);
-        let (value, ty) = self.reduction_types(reduction, value?, body.span)?;
+        let mut value = value?;
+        let is_unsigned = self.is_unsigned(value);
+        let reduction = match is_unsigned {
+            true => Checker::unsigned_reduction(reduction),
+            false => reduction,
+        };
+        let in_order = is_unsigned && !matches!(reduction, Reduction::Sum | Reduction::Prod);
+        if in_order {
+            value = self.in_order(value);
+        }
+        let (value, ty) = self.reduction_types(reduction, value, body.span)?;
         if failed {
             return None;
         }
@@ -81,7 +91,11 @@ impl<'a> Checker<'a> {
             guard,
             body: value,
         };
-        Some(self.arena.add(form, ty))
+        let reduced = self.arena.add(form, ty);
+        Some(match in_order && !reduction.is_arg() {
+            true => self.out_of_order(reduced),
+            false => reduced,
+        })
     }
 
     /// `argmax[i,j] e` as `first * size(j) + argmax[j] e`, where `first` is `argmax[i] max[j] e`, and the second reduction looks at
@@ -135,7 +149,7 @@ impl<'a> Checker<'a> {
         };
         // The best of a row is compared as its elements are: before a narrow type rounds or wraps it.
         let computed = match self.arena.ty(value) {
-            Ty::Typed(dtype) if dtype != dtype.compute() => {
+            Ty::Typed(dtype) if dtype.is_narrow() => {
                 let form = Form::Convert(value);
                 self.arena.add(form, Ty::Typed(dtype.compute()))
             }

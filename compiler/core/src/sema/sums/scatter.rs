@@ -123,6 +123,19 @@ impl<'a> Checker<'a> {
         let known: Vec<Option<Size>> = sizes.iter().cloned().map(Some).collect();
         let read = self.scatter_parts(&mut context, &target, Some(&known), reduction);
         let value = self.expr(&mut context, target.value);
+        if let Some(value) = value
+            && self.is_unsigned(value)
+            && reduction != Reduction::Sum
+        {
+            let name = reduction.name();
+            self.report.push(
+                Diagnostic::error("E0403", format!("`{name}=` has no order of u64"))
+                    .at(target.value.span, "this is u64")
+                    .help("scatter numbers of i64: `i64(…)` keeps all below 2^63"),
+            );
+            self.indices.open.pop();
+            return None;
+        }
         let (Some((places, mut reduced)), Some(value)) = (read, value) else {
             self.indices.open.pop();
             return None;

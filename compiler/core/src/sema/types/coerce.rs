@@ -85,6 +85,10 @@ impl Checker<'_> {
             Ty::Typed(own) if own.is_complex() && !dtype.is_complex() => {
                 self.real_needed(&format!("a value of {dtype}"), (id, span))
             }
+            Ty::Typed(_) if dtype.is_float() && self.large_number(id).is_some() => {
+                let number = Scalar::Float(self.large_number(id)? as f64);
+                Some(self.arena.add(Form::Constant(number), Ty::Typed(dtype)))
+            }
             Ty::Typed(own) => {
                 self.report.push(
                     Diagnostic::error("E0401", format!("{own} where {dtype} is needed"))
@@ -106,11 +110,15 @@ impl Checker<'_> {
                     return None;
                 }
                 if let Some(size) = self.arena.as_size(id).and_then(|size| size.known()) {
-                    let (least, most) = dtype.whole_range().unwrap_or((i64::MIN, i64::MAX));
+                    let (mut least, most) = dtype.whole_range().unwrap_or((i64::MIN, i64::MAX));
+                    let mut end = most as u64;
+                    if dtype == DType::U64 {
+                        (least, end) = (0, u64::MAX);
+                    }
                     if !(least..=most).contains(&size) {
                         self.report.push(
                             Diagnostic::error("E0406", format!("{size} does not fit into {dtype}"))
-                                .at(span, format!("{dtype} holds {least} to {most}")),
+                                .at(span, format!("{dtype} holds {least} to {end}")),
                         );
                         return None;
                     }
@@ -139,6 +147,8 @@ impl Checker<'_> {
             _ if typed => {
                 if self.arena.ty(id) == ty {
                     id
+                } else if self.is_unsigned(id) && dtype.is_float() {
+                    self.unsigned_to_float(id, dtype)
                 } else {
                     self.arena.add(Form::Convert(id), ty)
                 }
@@ -154,8 +164,10 @@ impl Checker<'_> {
                 (Some(number), false) => self.arena.add(Form::Constant(Scalar::Int(number)), ty),
                 (None, _) => self.arena.add(Form::Whole(size.clone()), ty),
             },
-            // Whole numbers that must be computed as such.
-            Form::Apply(function, _) if dtype != DType::I64 && takes_whole(*function) => {
+            // Whole numbers that must be computed as such. No function of u64 is needed for them.
+            Form::Apply(function, _)
+                if dtype != DType::I64 && (takes_whole(*function) || dtype == DType::U64) =>
+            {
                 let exact = self.convert_number(id, DType::I64);
                 self.arena.add(Form::Convert(exact), ty)
             }
@@ -224,6 +236,12 @@ impl Checker<'_> {
             (Ty::Typed(x), Ty::Typed(y)) => {
                 if let Some(both) = self.both_complex(a, b) {
                     return Some(both);
+                }
+                if self.large_number(a).is_some() && y.is_float() {
+                    return self.coerce(a, y, a_span).map(|a| (a, b));
+                }
+                if self.large_number(b).is_some() && x.is_float() {
+                    return self.coerce(b, x, b_span).map(|b| (a, b));
                 }
                 let double = [DType::F64, DType::C128];
                 let to = if x.is_complex() || y.is_complex() {
@@ -338,7 +356,7 @@ impl Checker<'_> {
             }
             // Narrow integers are added up in the type in which all their arithmetic is done.
             (Reduction::Sum | Reduction::Prod | Reduction::Norm1, Ty::Typed(dtype))
-                if dtype.is_integer() && dtype != dtype.compute() =>
+                if is_narrow(dtype) =>
             {
                 let ty = Ty::Typed(dtype.compute());
                 Some((self.arena.add(Form::Convert(body), ty), ty))
@@ -366,6 +384,10 @@ impl Checker<'_> {
             Ty::Typed(own) if own.is_float() && is_narrow(dtype) => {
                 self.float_to_narrow(id, dtype, span)
             }
+            Ty::Typed(own) if own.is_float() && dtype == DType::U64 => {
+                Some(self.float_to_unsigned(id))
+            }
+            Ty::Typed(DType::U64) if dtype.is_float() => Some(self.unsigned_to_float(id, dtype)),
             Ty::Typed(_) => Some(self.arena.add(Form::Convert(id), Ty::Typed(dtype))),
             Ty::Number { whole } => {
                 if dtype == DType::Bool {
@@ -382,6 +404,9 @@ impl Checker<'_> {
                 let exact = self.coerce(id, DType::F64, span)?;
                 if is_narrow(dtype) {
                     return self.float_to_narrow(exact, dtype, span);
+                }
+                if dtype == DType::U64 {
+                    return Some(self.float_to_unsigned(exact));
                 }
                 Some(self.arena.add(Form::Convert(exact), Ty::Typed(dtype)))
             }
@@ -411,5 +436,5 @@ impl Checker<'_> {
 
 /// Returns whether values are computed in a wider integer type than they are stored in.
 fn is_narrow(dtype: DType) -> bool {
-    dtype.is_integer() && dtype != dtype.compute()
+    dtype.is_integer() && dtype.is_narrow()
 }

@@ -60,6 +60,11 @@ impl Checker<'_> {
         if let Some(folded) = self.fold(function, &arguments, span)? {
             return Some(folded);
         }
+        if typed == Some(DType::U64)
+            && let Some(done) = self.unsigned(function, &arguments)
+        {
+            return Some(done);
+        }
         if comparison {
             let mut arguments = arguments;
             if typed.is_none() {

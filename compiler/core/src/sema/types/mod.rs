@@ -9,3 +9,4 @@
 pub(crate) mod coerce;
 pub(crate) mod fold;
 pub(crate) mod guesses;
+pub(crate) mod unsigned;
