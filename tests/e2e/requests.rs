@@ -128,6 +128,38 @@ fn what_nothing_needs_needs_no_data() {
         .says(&["E0710", "`lr` has no data"]);
 }
 
+/// A file of several arrays, given without a key: the option that names one, of the tensor's own name if there is one.
+#[test]
+fn an_archive_without_a_key_is_told_which_arrays_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let start = |arguments: &[&str]| {
+        let mut command = Command::new(einc_tests::einc_path());
+        run(command
+            .args(arguments)
+            .env("NO_COLOR", "1")
+            .current_dir(folder.path()))
+    };
+    write(
+        "two.ein",
+        "a[i < 3] = 1.0 * i\nx = 2.0\noutput a; output x\n",
+    );
+    start(&["run", "two.ein", "--save", "two.npz"]).success();
+    for (name, key) in [("x", "x"), ("z", "a")] {
+        write(
+            "one.ein",
+            &format!("input {name}: f32\ny = {name} + 1\noutput y\n"),
+        );
+        let given = format!("{name}=two.npz");
+        let help = format!("write `--input {name}=two.npz::{key}`");
+        let says = ["E0706", "holds 2 arrays; say which: `a`, `x`", &help];
+        start(&["run", "one.ein", "--input", &given])
+            .fails_with(1)
+            .says(&says);
+    }
+    start(&["run", "one.ein", "--input", "z=two.npz::x"]).success();
+}
+
 /// The params of one training as the beginning of other programs: all, some by name, and sizes that only the file says.
 #[test]
 fn parts_of_weights_begin_params() {

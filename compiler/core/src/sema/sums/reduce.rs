@@ -70,7 +70,8 @@ impl<'a> Checker<'a> {
             true => Checker::unsigned_reduction(reduction),
             false => reduction,
         };
-        let in_order = is_unsigned && !matches!(reduction, Reduction::Sum | Reduction::Prod);
+        let is_order = matches!(reduction, Reduction::Max | Reduction::Min) || reduction.is_arg();
+        let in_order = is_unsigned && is_order;
         if in_order {
             value = self.in_order(value);
         }
