@@ -16,7 +16,7 @@ use crate::nest::WIDTH;
 use crate::wide;
 use ein_plan::{DType, Reduction};
 pub(crate) use lanes::Float;
-use lanes::{each, extreme, extreme_of, first_lane, log_sum_exp, norm, sums, update};
+use lanes::{each, extreme, extreme_of, first_lane, log_sum_exp, log_sums_exp, norm, sums, update};
 
 /// Number of interleaved partial results of a result that lanes are folded into.
 pub(crate) const FOLD: usize = 8;
@@ -199,6 +199,9 @@ impl Accumulator {
     #[inline(always)]
     fn log_sum_exp<T: Float>(&mut self, x: &[T], mask: Option<&[u8]>) {
         let (tops, sums) = (&mut self.float, &mut self.second);
+        if !self.folds && x.iter().all(|x| (*x).into().is_finite()) {
+            return log_sums_exp(tops, sums, x, mask);
+        }
         if !self.folds || mask.is_some() {
             return each(self.folds, x, mask, |s, _, x| {
                 log_sum_exp::<T>(&mut tops[s], &mut sums[s], x.into());

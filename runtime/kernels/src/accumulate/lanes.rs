@@ -246,6 +246,41 @@ pub(super) fn log_sum_exp<T: Float>(top: &mut f64, sum: &mut f64, x: f64) {
     }
 }
 
+/// One finite value more in each of several results, as [`log_sum_exp`] adds it, without branches: one exponential a lane is enough, of
+/// the smaller less the larger one.
+#[inline(always)]
+pub(super) fn log_sums_exp<T: Float>(
+    tops: &mut [f64],
+    sums: &mut [f64],
+    x: &[T],
+    mask: Option<&[u8]>,
+) {
+    let add = |top: &mut f64, sum: &mut f64, x: f64, takes: bool| {
+        let is_larger = x > *top;
+        let power = T::exp(if is_larger { *top - x } else { x - *top });
+        let more = if is_larger {
+            *sum * power + 1.0
+        } else {
+            *sum + power
+        };
+        *sum = if takes { more } else { *sum };
+        *top = if is_larger & takes { x } else { *top };
+    };
+    let slots = tops.iter_mut().zip(sums).zip(x);
+    match mask {
+        None => {
+            for ((top, sum), x) in slots {
+                add(top, sum, (*x).into(), true);
+            }
+        }
+        Some(mask) => {
+            for (((top, sum), x), takes) in slots.zip(mask) {
+                add(top, sum, (*x).into(), *takes != 0);
+            }
+        }
+    }
+}
+
 /// One absolute value more in a norm that does not overflow.
 #[inline(always)]
 pub(super) fn norm(scale: &mut f64, sum: &mut f64, x: f64) {
