@@ -81,6 +81,12 @@ fn functions_are_numpy_s() {
     agrees("functions", 1e-13);
 }
 
+/// By closed forms, in the program itself.
+#[test]
+fn directions_and_jacobians_are_complex() {
+    agrees("directions", 1e-12);
+}
+
 #[test]
 fn states_of_rounds_are_complex() {
     agrees("rounds", 1e-12);

@@ -148,6 +148,37 @@ fn what_does_not_matter_is_zero_with_a_warning() {
     }
 }
 
+/// Derivatives of and by both parts of complex numbers are one for the user.
+#[test]
+fn of_the_parts_of_complex_numbers_all_must_be_zero() {
+    let warned = |line: &str| -> Vec<String> {
+        let text = format!(
+            "input z: c64[3]\ninput s: c64[3]\ninput x: f32[3]\nw[i] = re(z[i]) * x[i]\n\
+             l = sum[i] w[i]\nm = sum[i] abs(s[i])\n{line}\noutput y"
+        );
+        let told = analysis(&text).diagnostics;
+        told.iter().map(|d| d.message.clone()).collect()
+    };
+    for line in [
+        "y = grad(l, z)",
+        "y = jvp(w, z, s)",
+        "y = jvp(z, z, x)",
+        "y = jacobian(w, z)",
+        "v[i] = complex(0, 1) * x[i]\ny = jacobian(v, x)",
+    ] {
+        assert_eq!(warned(line), [""; 0], "{line}");
+    }
+    for (line, of, by) in [
+        ("y = grad(m, z)", "m", "z"),
+        ("y = jvp(s, z, x)", "s", "z"),
+        ("y = jacobian(w, s)", "w", "s"),
+        ("y = jacobian(s, x)", "s", "x"),
+    ] {
+        let zeros = format!("`{of}` does not depend on `{by}`: the gradient is zeros");
+        assert_eq!(warned(line), [zeros], "{line}");
+    }
+}
+
 #[test]
 fn names_stay_the_users() {
     let text = "input x: f64[3]\nuse \"a.ein\"\nloss = sum[i] x[i]^3\n\

@@ -19,10 +19,12 @@
 //! | `eigen` | eigenvalues and eigenvectors, by four real tensors |
 //! | `value` | the parts of an expression |
 //! | `functions` | the parts of functions, by formulas |
+//! | `derivatives` | gradients, Jacobians and derivatives along directions |
 //! | `tensors` | the parts of tensors, states and outputs |
 
 pub(crate) mod data;
 pub(crate) mod eigen;
+pub(crate) mod derivatives;
 pub(crate) mod fourier;
 pub(crate) mod functions;
 pub(crate) mod tensors;

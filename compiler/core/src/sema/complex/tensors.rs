@@ -1,8 +1,8 @@
 //! The parts of complex tensors: two real tensors for each, in the order of a program; states and collected slices are doubled, and outputs are
 //! one real tensor of pairs.
 //!
-//! A part that is 0 for certain is no tensor, unless a round, a gradient or a place outside of the tensor asks for it. Gradients have
-//! JAX's convention: by z = x + iy it is ∂/∂x − i ∂/∂y. Must not know formulas.
+//! A part that is 0 for certain is no tensor, unless a round, a derivative or a place outside of the tensor asks for it. Must not know
+//! formulas.
 //!
 //! ```text
 //! w[i] = z[i] * c[i]; output w   =>   w.re[i], w.im[i], w[i, p] = where(p == 0, w.re[i], w.im[i])
@@ -19,37 +19,61 @@ use crate::sema::{
 use ein_plan::{DType, Function, Scalar};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// The ends of the names of the parts.
-const ENDS: [&str; 2] = ["re", "im"];
+pub(super) const ENDS: [&str; 2] = ["re", "im"];
+
+/// Which tensor is differentiated, and by which.
+type Derivative = (TensorRef, TensorRef);
 
 /// The complex tensors behind their parts.
 #[derive(Default)]
 pub(crate) struct ComplexTensors {
     /// The real tensors of pairs that complex ones are read from.
     pub(crate) pairs: HashMap<TensorRef, TensorRef>,
-    /// The other part of a part by which a derivative is taken.
-    other: HashMap<TensorRef, TensorRef>,
-    /// Parts on which what is differentiated does not depend.
-    independent: FxHashSet<(TensorRef, TensorRef)>,
+    /// The derivatives that are one for the user, by each of them: those of and by the parts of complex tensors.
+    together: HashMap<Derivative, Rc<[Derivative]>>,
+    /// The names that the user knows parts by that derivatives are of or by.
+    whole_names: HashMap<String, String>,
+    /// Those that are 0.
+    independent: FxHashSet<Derivative>,
 }
 
 impl ComplexTensors {
-    /// Returns whether a derivative by a tensor is 0 for the user: by a part, where that by the other part is 0 as well.
-    pub(crate) fn is_independent(&mut self, loss: TensorRef, wrt: TensorRef) -> bool {
-        let Some(other) = self.other.get(&wrt) else {
+    /// Notes which derivatives are one for the user.
+    pub(super) fn together(&mut self, pairs: Vec<Derivative>) {
+        let pairs: Rc<[_]> = pairs.into();
+        for pair in pairs.iter() {
+            self.together.insert(*pair, pairs.clone());
+        }
+    }
+
+    /// Notes the name of the complex tensor that a part is of.
+    pub(super) fn part_named(&mut self, part: String, whole: String) {
+        self.whole_names.insert(part, whole);
+    }
+
+    /// The name of a tensor in the text: that of a complex one for a part of it.
+    pub(crate) fn name_of<'n>(&'n self, name: &'n str) -> &'n str {
+        self.whole_names.get(name).map_or(name, String::as_str)
+    }
+
+    /// Returns whether a derivative that is 0 is so for the user: one of parts, where those of the other parts are 0 as well.
+    pub(crate) fn is_independent(&mut self, of: TensorRef, wrt: TensorRef) -> bool {
+        let Some(all) = self.together.get(&(of, wrt)) else {
             return true;
         };
-        self.independent.insert((loss, wrt));
-        self.independent.contains(&(loss, *other))
+        self.independent.insert((of, wrt));
+        all.iter().all(|pair| self.independent.contains(pair))
     }
 }
 
 /// The parts in the making.
-struct Parts<'c, 'a> {
-    splitter: Splitter<'c, 'a>,
+pub(super) struct Parts<'c, 'a> {
+    pub(super) splitter: Splitter<'c, 'a>,
     /// The tensors in the order in which a program has them.
-    order: Vec<TensorRef>,
+    pub(super) order: Vec<TensorRef>,
     /// Complex tensors of which both parts are tensors.
     whole: FxHashSet<TensorRef>,
     /// The imaginary parts of states and of collected slices, by block and number.
@@ -84,11 +108,11 @@ impl Checker<'_> {
 }
 
 impl Parts<'_, '_> {
-    fn record(&self, tensor: TensorRef) -> &Tensor {
+    pub(super) fn record(&self, tensor: TensorRef) -> &Tensor {
         &self.splitter.checker.built.tensors[tensor.0 as usize]
     }
 
-    fn is_complex(&self, tensor: TensorRef) -> bool {
+    pub(super) fn is_complex(&self, tensor: TensorRef) -> bool {
         self.record(tensor).dtype.is_complex()
     }
 
@@ -96,8 +120,12 @@ impl Parts<'_, '_> {
     fn find_whole(&mut self) {
         let checker = &self.splitter.checker;
         for tensor in &checker.built.tensors {
-            if let Definition::Gradient { wrt, .. } = tensor.definition {
-                self.whole.insert(wrt);
+            match tensor.definition {
+                Definition::Gradient { loss, wrt } => self.whole.extend([loss, wrt]),
+                Definition::Along(along) => {
+                    (self.whole).extend([along.of, along.wrt, along.direction]);
+                }
+                _ => {}
             }
         }
         for block in &checker.built.blocks {
@@ -148,10 +176,14 @@ impl Parts<'_, '_> {
         let record = self.record(tensor).clone();
         self.splitter.span = record.span;
         let Some(part) = record.dtype.part() else {
-            if let Definition::Statement { vars, root } = record.definition {
-                let root = self.splitter.real(root)?;
-                self.splitter.checker.built.tensors[tensor.0 as usize].definition =
-                    Definition::Statement { vars, root };
+            match &record.definition {
+                Definition::Statement { vars, root } => {
+                    let (vars, root) = (vars.clone(), self.splitter.real(*root)?);
+                    self.splitter.checker.built.tensors[tensor.0 as usize].definition =
+                        Definition::Statement { vars, root };
+                }
+                Definition::Along(along) => self.real_along(tensor, &record, *along)?,
+                _ => {}
             }
             self.order.push(tensor);
             return Some(());
@@ -167,20 +199,26 @@ impl Parts<'_, '_> {
                 self.both(&record, part, definitions)
             }
             Definition::Gradient { loss, wrt } => self.gradient(&record, (*loss, *wrt))?,
-            Definition::Source(_) | Definition::Along(_) => return None,
+            Definition::Along(along) => self.along(&record, *along)?,
+            Definition::Source(_) => return None,
         };
         self.splitter.tensors.insert(tensor, parts);
         Some(())
     }
 
-    fn add(&mut self, record: Tensor) -> TensorRef {
+    pub(super) fn add(&mut self, record: Tensor) -> TensorRef {
         let tensor = self.splitter.checker.add_tensor(record);
         self.order.push(tensor);
         tensor
     }
 
     /// Two tensors with the names of the parts.
-    fn both(&mut self, record: &Tensor, part: DType, definitions: [Definition; 2]) -> TensorParts {
+    pub(super) fn both(
+        &mut self,
+        record: &Tensor,
+        part: DType,
+        definitions: [Definition; 2],
+    ) -> TensorParts {
         let mut number = 0;
         definitions.map(|definition| {
             let end = ENDS[number];
@@ -262,31 +300,6 @@ impl Parts<'_, '_> {
             }
             LoopValue::Counter(_) | LoopValue::Rounds(_) => return None,
         })
-    }
-
-    /// The derivatives by both parts; that by the imaginary one is negated.
-    fn gradient(
-        &mut self,
-        record: &Tensor,
-        (loss, wrt): (TensorRef, TensorRef),
-    ) -> Option<TensorParts> {
-        let part = record.dtype.part()?;
-        let [Some(re), Some(im)] = *self.splitter.tensors.get(&wrt)? else {
-            return None;
-        };
-        let checker = &mut *self.splitter.checker;
-        checker.complex.other.extend([(re, im), (im, re)]);
-        let definitions = [re, im].map(|wrt| Definition::Gradient { loss, wrt });
-        let [re, im] = self.both(record, part, definitions);
-        let (by_imaginary, like) = (im?, self.record(im?).clone());
-        let checker = &mut *self.splitter.checker;
-        let name = checker.numbered(format!("{}.negated", like.name));
-        let negated = checker.pointwise(name, &like, like.span, |c, at| {
-            let value = c.element(by_imaginary, at.to_vec(), part);
-            c.apply(Function::Neg, vec![value], like.span)
-        })?;
-        self.order.push(negated);
-        Some([re, Some(negated)])
     }
 
     /// Says of the blocks which parts their states and collected slices are.

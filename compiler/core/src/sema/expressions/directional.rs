@@ -9,19 +9,19 @@
 //! hvp(loss, x, v)[d]   =>   jvp(g, x, v)[d] with g = grad(loss, x)
 //! ```
 
-use crate::autodiff::Gradients;
+use crate::autodiff::{Gradient, Gradients};
 use crate::einsum::{Program, Role, TensorId};
 use crate::sema::{
     Checker,
     definitions::tensors::{Along, Definition, Tensor},
-    expressions::arena::{ExprId, Form, TensorRef, Ty, VarId},
+    expressions::arena::{ExprId, TensorRef, Ty, VarId},
     expressions::builtins::HVP,
     expressions::scope::{Binding, Context, View},
     resolve::forms::unbracket,
     sizes::ranges::Open,
     sizes::size::Size,
 };
-use ein_plan::{DType, Function, Scalar};
+use ein_plan::{DType, Function};
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{Argument, Expr, ExprKind};
 use std::collections::HashMap;
@@ -52,7 +52,6 @@ impl<'a> Checker<'a> {
         let moves = self.differentiated_by(context, &wrt.value);
         let (of, leading) = differentiated?;
         let moves = moves?;
-        self.real_derivative(name, of, moves.tensor, span)?;
         let (direction, points) = self.direction(context, (name, &direction.value), moves, span)?;
         let (of, leading) = match name {
             HVP => (self.gradient_tensor(of, moves.tensor, span), leading),
@@ -103,7 +102,7 @@ impl<'a> Checker<'a> {
             _ => false,
         };
         if !is_whole {
-            return self.loss(context, value);
+            return self.differentiated(context, value, true);
         }
         let view = self.differentiated_by(context, value)?;
         Some((view.tensor, self.leading(view).to_vec()))
@@ -150,8 +149,8 @@ impl<'a> Checker<'a> {
         for (var, position) in dims.iter().zip(slice.iter()) {
             let here = self.index(*var);
             let equal = self.apply(Function::Eq, vec![here, *position], span)?;
-            let zero = Form::Constant(Scalar::Float(0.0));
-            let zero = self.arena.add(zero, Ty::Typed(dtype));
+            let zero = self.arena.whole(Size::number(0));
+            let zero = self.coerce(zero, dtype, span)?;
             root = self.apply(Function::Select, vec![equal, root, zero], span)?;
         }
         let mut sizes = vec![];
@@ -176,6 +175,10 @@ impl<'a> Checker<'a> {
         let id = self.expr(context, value)?;
         let id = match self.arena.ty(id) {
             Ty::Typed(own) if own.is_float() && own.compute() == dtype => self.converted(id, dtype),
+            Ty::Typed(own) if own.is_float() && own.compute().complex() == Some(dtype) => {
+                let real = self.converted(id, own.compute());
+                self.as_complex(real, dtype)?
+            }
             _ => self.coerce(id, dtype, value.span)?,
         };
         if let Binding::Tensor(view) = self.passed_scalar(id, value.span)? {
@@ -212,7 +215,12 @@ impl<'a> Checker<'a> {
         let record = &self.built.tensors[given.tensor.0 as usize];
         let types = [given, moves].map(|view| self.built.tensors[view.tensor.0 as usize].dtype);
         let open = |view: View| self.inference.untyped.contains_key(&view.tensor);
-        let fits = record.dtype.is_float() && types[0].compute() == types[1].compute();
+        let fits = match (record.dtype.is_float(), types[1].part()) {
+            // A real direction changes real parts alone.
+            (true, Some(part)) => types[0].compute() == part,
+            (true, None) => types[0].compute() == types[1].compute(),
+            (false, _) => types[0].is_complex() && types[0] == types[1],
+        };
         if !fits && !open(given) && !open(moves) {
             self.report.push(
                 Diagnostic::error(
@@ -224,7 +232,10 @@ impl<'a> Checker<'a> {
                 )
                 .at(span, format!("this is {this}"))
                 .at(declared, format!("what moves is {that}"))
-                .help(format!("convert it first: `t[…] = {}(…)`", types[1])),
+                .help(match types[0].is_complex() && !types[1].is_complex() {
+                    true => "take a part of it: `t[…] = re(…)`".to_owned(),
+                    false => format!("convert it first: `t[…] = {}(…)`", types[1]),
+                }),
             );
             return None;
         }
@@ -243,6 +254,10 @@ impl<'a> Checker<'a> {
         let (of, by) = (*numbers.get(&along.of)?, *numbers.get(&along.wrt)?);
         let direction = *numbers.get(&along.direction)?;
         let found = gradients.along(program, (of, by), direction);
+        let found = found.map(|found| Gradient {
+            depends: found.depends || !self.complex.is_independent(along.of, along.wrt),
+            ..found
+        });
         self.derived(program, found, (of, by), span)
     }
 

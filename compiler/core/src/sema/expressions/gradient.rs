@@ -18,6 +18,7 @@ use crate::sema::{
     resolve::forms::unbracket,
     sizes::ranges::Open,
 };
+use ein_plan::DType;
 use einc_diag::{Diagnostic, FileId, Span};
 use einc_syntax::ast::{Argument, Expr, ExprKind};
 use std::collections::HashMap;
@@ -91,7 +92,7 @@ impl<'a> Checker<'a> {
         };
         let wrt = self.differentiated_by(context, &wrt.value);
         let ((loss, mut leading), wrt) = (of?, wrt?);
-        self.real_derivative(name, loss, loss, span)?;
+        self.one_complex(loss, wrt.tensor, span)?;
         let sliced = self.leading(wrt).to_vec();
         let points = self.built.tensors[loss.0 as usize].shape.clone();
         let tensor = self.gradient_tensor(loss, wrt.tensor, span);
@@ -137,27 +138,17 @@ impl<'a> Checker<'a> {
         Some(self.slice(tensor, at))
     }
 
-    /// Refuses derivatives of complex values, and, along a direction, by complex tensors.
-    pub(crate) fn real_derivative(
-        &mut self,
-        name: &str,
-        of: TensorRef,
-        by: TensorRef,
-        span: Span,
-    ) -> Option<()> {
-        let complex = |c: &Self, at: TensorRef| c.built.tensors[at.0 as usize].dtype.is_complex();
-        let what = match (complex(self, of), complex(self, by)) {
-            (true, _) => format!("`{name}` of complex values"),
-            (false, true) => format!("`{name}` by complex values"),
-            (false, false) => return Some(()),
-        };
+    /// Refuses a derivative of complex elements by complex ones, which is no complex number.
+    fn one_complex(&mut self, of: TensorRef, by: TensorRef, span: Span) -> Option<()> {
+        let complex = |at: TensorRef| self.built.tensors[at.0 as usize].dtype.is_complex();
+        if !complex(of) || !complex(by) {
+            return Some(());
+        }
         self.report.push(
-            Diagnostic::error("E0606", what)
-                .at(
-                    span,
-                    "derivatives are of real values; only `grad` is also by complex ones",
-                )
-                .help("take `re(…)` and `im(…)` by themselves"),
+            Diagnostic::error("E0606", "`jacobian` of complex values by complex values")
+                .at(span, "such a derivative has four parts")
+                .help("take that of a real part, defined first: `u[…] = re(y[…])`, `jacobian(u, z)`, and of `im`")
+                .help("or that along a direction, `jvp(y, z, v)`"),
         );
         None
     }
@@ -173,6 +164,12 @@ impl<'a> Checker<'a> {
         let mut like = self.built.tensors[wrt.0 as usize].clone();
         if self.inference.untyped.contains_key(&wrt) {
             like.dtype = of.dtype;
+        }
+        // Of a complex tensor by a real one.
+        if of.dtype.is_complex()
+            && let Some(complex) = like.dtype.compute().complex()
+        {
+            like.dtype = complex;
         }
         let shape = of.shape.iter().cloned().chain(like.shape).collect();
         self.add_tensor(Tensor {
@@ -222,6 +219,16 @@ impl<'a> Checker<'a> {
         context: &mut Context<'_, 'a>,
         value: &'a Expr,
     ) -> Option<(TensorRef, Vec<ExprId>)> {
+        self.differentiated(context, value, false)
+    }
+
+    /// The same of a value that, if `complex`, may be complex.
+    pub(crate) fn differentiated(
+        &mut self,
+        context: &mut Context<'_, 'a>,
+        value: &'a Expr,
+        complex: bool,
+    ) -> Option<(TensorRef, Vec<ExprId>)> {
         let inner = unbracket(value);
         if let ExprKind::Name(name) = &*inner.kind
             && context.index(name).is_none()
@@ -242,7 +249,8 @@ impl<'a> Checker<'a> {
         }
         let id = self.expr(context, value)?;
         let id = self.settle(id, value.span)?;
-        if !matches!(self.arena.ty(id), Ty::Typed(dtype) if dtype.is_float()) {
+        let suits = |dtype: DType| dtype.is_float() || (complex && dtype.is_complex());
+        if !matches!(self.arena.ty(id), Ty::Typed(dtype) if suits(dtype)) {
             let have = self.type_name(id);
             self.report.push(
                 Diagnostic::error(
@@ -414,10 +422,12 @@ impl<'a> Checker<'a> {
             Ok(gradient) => {
                 if !gradient.depends {
                     let (of, by) = (program.tensor(of), &program.tensor(by).name);
+                    let name = self.complex.name_of(&of.name);
                     let of = match of.role {
-                        Role::Hidden => "what is differentiated".to_owned(),
-                        _ => format!("`{}`", of.name),
+                        Role::Hidden if name == of.name => "what is differentiated".to_owned(),
+                        _ => format!("`{name}`"),
                     };
+                    let by = self.complex.name_of(by);
                     let what = format!("{of} does not depend on `{by}`: the gradient is zeros");
                     self.report.push(Diagnostic::warning("E0606", what).at(
                         span,
