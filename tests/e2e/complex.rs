@@ -81,6 +81,11 @@ fn functions_are_numpy_s() {
     agrees("functions", 1e-13);
 }
 
+#[test]
+fn real_numbers_are_transformed() {
+    agrees("real", 1e-12);
+}
+
 /// By closed forms, in the program itself.
 #[test]
 fn directions_and_jacobians_are_complex() {

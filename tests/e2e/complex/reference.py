@@ -60,6 +60,29 @@ def functions():
     )
 
 
+def real():
+    p, i, k = np.arange(3.0)[:, None], np.arange(8.0), np.arange(5.0)
+    x = np.cos(i * i) * (p + 1) + i
+    w = k - 1 + 1j * np.cos(k * p)
+    fft = np.fft
+    return dict(
+        F=fft.rfft(x),
+        each=fft.rfft(x),
+        G=fft.rfft(x[1, :7]),
+        back=x,
+        same=x[1, :7],
+        I=fft.irfft(w),
+        I7=fft.irfft(w, 7),
+        I13=fft.irfft(w, 13),
+        I4=fft.irfft(w, 4),
+        one=fft.irfft(fft.rfft(x[1, :7]), 1),
+        single=fft.rfft(i[:4]),
+        e1=0.0,
+        e2=0.0,
+        e3=0.0,
+    )
+
+
 def rounds():
     c = np.array([0.25, 0.5, -0.75]) + 0.5j
     z, track = c, []

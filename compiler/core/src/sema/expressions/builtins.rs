@@ -138,6 +138,8 @@ pub(crate) const NAMES: &[&str] = &[
     "topk",
     "fft",
     "ifft",
+    "rfft",
+    "irfft",
     "grad",
     JACOBIAN,
     JVP,

@@ -20,7 +20,6 @@ use crate::sema::{
     sizes::ranges::Open,
     sizes::size::Size,
 };
-use ein_plan::Function;
 use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Argument, Expr, ExprKind};
 
@@ -30,7 +29,7 @@ pub(crate) struct Call {
     pub(crate) views: Vec<View>,
     /// The places of the arguments.
     pub(crate) places: Vec<Span>,
-    /// How many values `topk` is asked for.
+    /// How many values `topk` or `irfft` is asked for.
     pub(crate) count: Option<Size>,
     pub(crate) span: Span,
 }
@@ -138,7 +137,7 @@ impl<'a> Checker<'a> {
     ) -> Option<Results> {
         let name = operation.name;
         self.by_position(name, arguments)?;
-        let takes = operation.tensors + usize::from(operation.function == Function::Topk);
+        let takes = operation.arguments();
         if arguments.len() != takes {
             let given = arguments.len();
             self.report.push(

@@ -17,6 +17,8 @@ pub(crate) struct Operation {
     pub(crate) function: Function,
     /// How many tensors it takes.
     pub(crate) tensors: usize,
+    /// True if a number of values comes behind them.
+    pub(crate) counted: bool,
     /// How many dimensions of the first one it works on.
     pub(crate) dimensions: usize,
     /// The names of its results in messages.
@@ -36,11 +38,21 @@ const OPERATIONS: &[Operation] = &[
     row("logdet", Function::Logdet, 1, 2, &["value"]),
     row("sort", Function::Argsort, 1, 1, &["sorted"]),
     row("argsort", Function::Argsort, 1, 1, &["order"]),
-    row("topk", Function::Topk, 1, 1, &["values", "positions"]),
+    counted(row("topk", Function::Topk, 1, 1, &["values", "positions"])),
     row("fft", Function::Fft, 2, 1, &["re", "im"]),
     of_complex("fft"),
     of_complex("ifft"),
+    of_complex("rfft"),
+    of_complex("irfft"),
+    counted(of_complex("irfft")),
 ];
+
+const fn counted(operation: Operation) -> Operation {
+    Operation {
+        counted: true,
+        ..operation
+    }
+}
 
 /// A Fourier transform of complex numbers.
 const fn of_complex(name: &'static str) -> Operation {
@@ -61,6 +73,7 @@ const fn row(
         name,
         function,
         tensors,
+        counted: false,
         dimensions,
         results,
         complex: false,
@@ -76,8 +89,13 @@ impl Operation {
     /// The operation of that name that takes so many arguments, or another one of that name.
     pub(crate) fn taking(name: &str, arguments: usize) -> Option<Operation> {
         let mut of_name = OPERATIONS.iter().filter(|o| o.name == name);
-        let fitting = of_name.clone().find(|o| o.tensors == arguments);
+        let fitting = of_name.clone().find(|o| o.arguments() == arguments);
         fitting.or_else(|| of_name.next()).copied()
+    }
+
+    /// How many arguments it takes.
+    pub(crate) fn arguments(self) -> usize {
+        self.tensors + usize::from(self.counted)
     }
 
     /// Returns whether it gives a tensor or a scalar; several results are neither.
