@@ -81,6 +81,18 @@ fn functions_are_numpy_s() {
     agrees("functions", 1e-13);
 }
 
+/// On the cuts, too, where the sign of a zero counts.
+#[test]
+fn inverse_functions_are_numpy_s() {
+    agrees("inverses", 1e-13);
+}
+
+/// By closed forms, in the program itself.
+#[test]
+fn functions_have_slopes() {
+    agrees("slopes", 1e-12);
+}
+
 #[test]
 fn real_numbers_are_transformed() {
     agrees("real", 1e-12);

@@ -60,6 +60,34 @@ def functions():
     )
 
 
+def inverses():
+    a = np.array([1.5, -0.5, -2, 0.25, -1.5, 0, 3, 2, -3, -3, 0, 0, 1, 40, -1000, 1e150, -0.999999])
+    b = np.array([0.5, 2, -1.5, -3, 0, 2, 0, -0.0, 0, -0.0, -0.5, 0.75, 1e-9, 2, 1, -1e150, 1e-6])
+    z = np.empty(17, complex)
+    z.real, z.imag = a, b
+    s = z[:13]
+    return dict(
+        t=np.tan(z),
+        th=np.tanh(z),
+        **{"as": np.arcsin(z)},
+        ac=np.arccos(z),
+        at=np.arctan(z),
+        ash=np.arcsinh(z),
+        ach=np.arccosh(z),
+        ath=np.arctanh(z),
+        l2=np.log2(z),
+        l10=np.log10(z),
+        l1p=np.log1p(z),
+        e2=np.exp2(s),
+        em1=np.expm1(s),
+        sg=1 / (1 + np.exp(-s)),
+        d=np.sign(z),
+        r=1 / np.sqrt(z),
+        small=8 * z[:4],
+        none=0j,
+    )
+
+
 def real():
     p, i, k = np.arange(3.0)[:, None], np.arange(8.0), np.arange(5.0)
     x = np.cos(i * i) * (p + 1) + i

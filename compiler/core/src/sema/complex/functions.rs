@@ -1,7 +1,8 @@
 //! The parts of functions of complex numbers, by formulas in their parts.
 //!
 //! Quotients are Smith's: the divisor is scaled by its larger part, so that nothing overflows in between. Roots and logarithms are the
-//! principal ones, with the cut along the negative real numbers. Must not know tensors.
+//! principal ones, with the cut along the negative real numbers. Where a formula needs a size or a sign, it has branches that are smooth by
+//! themselves, so that it has all derivatives on the axes, too. Must not know tensors.
 //!
 //! ```text
 //! exp(a + bi)   =>   re: exp(a) * cos(b),  im: exp(a) * sin(b)
@@ -9,9 +10,9 @@
 
 use crate::sema::{
     complex::value::{Splitter, Value},
-    expressions::arena::ExprId,
+    expressions::arena::{ExprId, Form},
 };
-use ein_plan::{DType, Function};
+use ein_plan::{DType, Function, Scalar};
 
 impl Splitter<'_, '_> {
     /// A function with a complex result.
@@ -43,12 +44,22 @@ impl Splitter<'_, '_> {
             Function::Mul => return Some(self.product(first, both)),
             Function::Div => return Some(self.quotient(first, both)),
             Function::Exp => self.exponential(first),
-            Function::Log => self.logarithm(first),
+            Function::Exp2 => self.exponential_of_two(first),
+            Function::Expm1 => self.exponential_less_one(first),
+            Function::Log | Function::Log2 | Function::Log10 => self.logarithm(function, first),
+            Function::Log1p => self.logarithm_of_more(first),
             Function::Sqrt => return Some(self.root(first)),
+            Function::Rsqrt => {
+                let one = self.number(1.0, part);
+                let (re, im) = (Some(one), None);
+                let root = self.root(first);
+                return Some(self.quotient(Value { re, im, part }, root));
+            }
+            Function::Sign => self.direction(first),
             Function::Sin | Function::Cos | Function::Sinh | Function::Cosh => {
                 self.of_a_sum(function, first)
             }
-            _ => return None,
+            _ => return self.tangent_or_inverse(function, first),
         };
         Some(Value { re, im, part })
     }
@@ -149,13 +160,128 @@ impl Splitter<'_, '_> {
         }
     }
 
-    fn logarithm(&mut self, x: Value) -> (Option<ExprId>, Option<ExprId>) {
+    /// 2^z, with an angle of b log 2.
+    fn exponential_of_two(&mut self, x: Value) -> (Option<ExprId>, Option<ExprId>) {
+        let size = x.re.map(|re| self.call(Function::Exp2, &[re]));
+        let of_angle = Value {
+            re: None,
+            im: x.im.map(|im| self.scaled(im, std::f64::consts::LN_2)),
+            part: x.part,
+        };
+        let (cos, sin) = self.exponential(of_angle);
+        match size {
+            None => (cos, sin),
+            size => (self.times(size, cos), self.times(size, sin)),
+        }
+    }
+
+    /// exp(a + bi) − 1 = (exp(a) − 1) cos b − 2 sin(b/2)² + i exp(a) sin b.
+    fn exponential_less_one(&mut self, x: Value) -> (Option<ExprId>, Option<ExprId>) {
+        let [re, im] = self.whole(x);
+        let less = self.call(Function::Expm1, &[re]);
+        if x.im.is_none() {
+            return (Some(less), None);
+        }
+        let half = self.scaled(im, 0.5);
+        let [size, cos, sin, sin_half] = [
+            (Function::Exp, re),
+            (Function::Cos, im),
+            (Function::Sin, im),
+            (Function::Sin, half),
+        ]
+        .map(|(function, of)| self.call(function, &[of]));
+        let first = self.call(Function::Mul, &[less, cos]);
+        let square = self.call(Function::Mul, &[sin_half, sin_half]);
+        let second = self.scaled(square, 2.0);
+        let re = self.call(Function::Sub, &[first, second]);
+        (Some(re), Some(self.call(Function::Mul, &[size, sin])))
+    }
+
+    /// log |z| + i angle(z), both of them times what a base asks for.
+    fn logarithm(&mut self, function: Function, x: Value) -> (Option<ExprId>, Option<ExprId>) {
+        use std::f64::consts::{LOG2_E, LOG10_E};
         let [re, im] = self.whole(x);
         let size = self.magnitude(x);
-        (
-            Some(self.call(Function::Log, &[size])),
-            Some(self.call(Function::Atan2, &[im, re])),
-        )
+        let far = self.call(function, &[size]);
+        let factor = match function {
+            Function::Log2 => LOG2_E,
+            Function::Log10 => LOG10_E,
+            _ => 1.0,
+        };
+        let angle = self.call(Function::Atan2, &[im, re]);
+        let angle = self.scaled(angle, factor);
+        if x.re.is_none() || x.im.is_none() {
+            return (Some(far), Some(angle));
+        }
+        // With p the larger part and q the other one, |z|² − 1 is (p − 1)(p + 1) + q².
+        let one = self.number(1.0, x.part);
+        let (size_re, size_im) = (
+            self.call(Function::Abs, &[re]),
+            self.call(Function::Abs, &[im]),
+        );
+        let is_real = self.test(Function::Ge, size_re, size_im);
+        let (p, q) = (self.choose(is_real, re, im), self.choose(is_real, im, re));
+        let (less, more) = (
+            self.call(Function::Sub, &[p, one]),
+            self.call(Function::Add, &[p, one]),
+        );
+        let product = self.call(Function::Mul, &[less, more]);
+        let square = self.call(Function::Mul, &[q, q]);
+        let excess = self.call(Function::Add, &[product, square]);
+        let re = self.log_near_one((size, excess), factor, far);
+        (Some(re), Some(angle))
+    }
+
+    /// log(1 + z): with a the real part and b the imaginary one, |1 + z|² − 1 is a(a + 2) + b².
+    fn logarithm_of_more(&mut self, x: Value) -> (Option<ExprId>, Option<ExprId>) {
+        let [re, im] = self.whole(x);
+        let (one, two) = (self.number(1.0, x.part), self.number(2.0, x.part));
+        let more = self.call(Function::Add, &[one, re]);
+        let size = self.magnitude(Value {
+            re: Some(more),
+            ..x
+        });
+        let far = self.call(Function::Log, &[size]);
+        let sum = self.call(Function::Add, &[re, two]);
+        let product = self.call(Function::Mul, &[re, sum]);
+        let square = self.call(Function::Mul, &[im, im]);
+        let excess = self.call(Function::Add, &[product, square]);
+        let near = self.log_near_one((size, excess), 1.0, far);
+        (Some(near), Some(self.call(Function::Atan2, &[im, more])))
+    }
+
+    /// The logarithm of a size near 1, by what its square is more than 1, times a factor; `far` elsewhere.
+    fn log_near_one(
+        &mut self,
+        (size, excess): (ExprId, ExprId),
+        factor: f64,
+        far: ExprId,
+    ) -> ExprId {
+        let near = self.call(Function::Log1p, &[excess]);
+        let near = self.scaled(near, 0.5 * factor);
+        let ty = self.checker.arena.ty(size);
+        let bounds = [0.5, 1.5].map(|bound| {
+            let form = Form::Constant(Scalar::Float(bound));
+            self.checker.arena.add(form, ty)
+        });
+        let (above, below) = (
+            self.test(Function::Gt, size, bounds[0]),
+            self.test(Function::Lt, size, bounds[1]),
+        );
+        let is_near = self.test(Function::And, above, below);
+        self.choose(is_near, near, far)
+    }
+
+    /// z / |z|, 0 at 0.
+    fn direction(&mut self, x: Value) -> (Option<ExprId>, Option<ExprId>) {
+        let size = self.magnitude(x);
+        let zero = self.number(0.0, x.part);
+        let is_zero = self.test(Function::Eq, size, zero);
+        let mut part = |x: Option<ExprId>| {
+            let quotient = self.call(Function::Div, &[x?, size]);
+            Some(self.choose(is_zero, zero, quotient))
+        };
+        (part(x.re), part(x.im))
     }
 
     /// The absolute value.
@@ -169,13 +295,22 @@ impl Splitter<'_, '_> {
 
     /// The principal root: with s = √((|z| + |a|) / 2) and t = |b| / (2s), it is s + ti where a is not negative, else t + si, and its imaginary
     /// part has the sign of b, that of a zero too: the cut is continuous from above for 0 and from below for -0.
-    fn root(&mut self, x: Value) -> Value {
+    pub(crate) fn root(&mut self, x: Value) -> Value {
         let (zero, half) = (self.number(0.0, x.part), self.number(0.5, x.part));
         let [re, im] = self.whole(x);
         let size = self.magnitude(x);
+        let one = self.number(1.0, x.part);
+        let inverse = self.call(Function::Div, &[one, im]);
+        let (negative, negative_zero) = (
+            self.test(Function::Lt, im, zero),
+            self.test(Function::Lt, inverse, zero),
+        );
+        let is_below = self.test(Function::Or, negative, negative_zero);
+        let is_right = self.test(Function::Ge, re, zero);
+        let turned = [re, im].map(|part| self.call(Function::Neg, &[part]));
         let (size_re, size_im) = (
-            self.call(Function::Abs, &[re]),
-            self.call(Function::Abs, &[im]),
+            self.choose(is_right, re, turned[0]),
+            self.choose(is_below, turned[1], im),
         );
         let sum = self.call(Function::Add, &[size, size_re]);
         let mean = self.call(Function::Mul, &[sum, half]);
@@ -184,22 +319,25 @@ impl Splitter<'_, '_> {
         let quotient = self.call(Function::Div, &[size_im, twice]);
         let is_zero = self.test(Function::Eq, large, zero);
         let small = self.choose(is_zero, zero, quotient);
-        let is_right = self.test(Function::Ge, re, zero);
         let root_re = self.choose(is_right, large, small);
         let root_im = self.choose(is_right, small, large);
-        let one = self.number(1.0, x.part);
-        let inverse = self.call(Function::Div, &[one, im]);
-        let (negative, negative_zero) = (
-            self.test(Function::Lt, im, zero),
-            self.test(Function::Lt, inverse, zero),
-        );
-        let is_below = self.test(Function::Or, negative, negative_zero);
         let turned = self.call(Function::Neg, &[root_im]);
         Value {
             re: Some(root_re),
             im: Some(self.choose(is_below, turned, root_im)),
             part: x.part,
         }
+    }
+
+    /// A real value times a number.
+    pub(crate) fn scaled(&mut self, x: ExprId, factor: f64) -> ExprId {
+        if factor == 1.0 {
+            return x;
+        }
+        let ty = self.checker.arena.ty(x);
+        let form = Form::Constant(Scalar::Float(factor));
+        let factor = self.checker.arena.add(form, ty);
+        self.call(Function::Mul, &[factor, x])
     }
 
     /// sin(a + bi) = sin a cosh b + i cos a sinh b, cos(a + bi) = cos a cosh b − i sin a sinh b,

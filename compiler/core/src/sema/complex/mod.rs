@@ -19,6 +19,7 @@
 //! | `eigen` | eigenvalues and eigenvectors, by four real tensors |
 //! | `value` | the parts of an expression |
 //! | `functions` | the parts of functions, by formulas |
+//! | `inverses` | those of tangents, of sigmoid, and of inverse functions |
 //! | `derivatives` | gradients, Jacobians and derivatives along directions |
 //! | `tensors` | the parts of tensors, states and outputs |
 
@@ -27,6 +28,7 @@ pub(crate) mod eigen;
 pub(crate) mod derivatives;
 pub(crate) mod fourier;
 pub(crate) mod functions;
+pub(crate) mod inverses;
 pub(crate) mod tensors;
 pub(crate) mod types;
 pub(crate) mod value;

@@ -150,6 +150,7 @@ impl Checker<'_> {
             Builtin::Convert(_) | Builtin::Pair(_) => return None,
             Builtin::Stop => self.apply(Function::Stop, vec![first], span),
             Builtin::Numeric(Function::Abs) => self.magnitude(first),
+            Builtin::Numeric(Function::Sign) => self.apply(Function::Sign, vec![first], span),
             Builtin::Real(function) if has_complex(function) => {
                 self.apply(function, vec![first], span)
             }
@@ -412,6 +413,14 @@ impl Checker<'_> {
 
 /// The functions of one real value that there are of a complex one, too.
 fn has_complex(function: Function) -> bool {
-    use Function::{Cos, Cosh, Exp, Log, Sin, Sinh, Sqrt};
-    matches!(function, Exp | Log | Sqrt | Sin | Cos | Sinh | Cosh)
+    use Function::{
+        Acos, Acosh, Asin, Asinh, Atan, Atanh, Cos, Cosh, Exp, Exp2, Expm1, Log, Log1p,
+    };
+    use Function::{Log2, Log10, Rsqrt, Sigmoid, Sin, Sinh, Sqrt, Tan, Tanh};
+    let exponential = matches!(
+        function,
+        Exp | Exp2 | Expm1 | Log | Log2 | Log10 | Log1p | Sqrt | Rsqrt | Sigmoid
+    );
+    let circular = matches!(function, Sin | Cos | Tan | Sinh | Cosh | Tanh);
+    exponential || circular || matches!(function, Asin | Acos | Atan | Asinh | Acosh | Atanh)
 }
