@@ -94,6 +94,11 @@ fn functions_have_slopes() {
 }
 
 #[test]
+fn products_over_indices_are_numpy_s() {
+    agrees("products", 1e-12);
+}
+
+#[test]
 fn real_numbers_are_transformed() {
     agrees("real", 1e-12);
 }

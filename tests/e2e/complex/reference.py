@@ -88,6 +88,30 @@ def inverses():
     )
 
 
+def products():
+    k, i = np.arange(3.0)[:, None], np.arange(7.0)
+    Z = k - 0.5 * i + 1j * (1 - i * k / 4)
+    Z[1, 2] = 0
+    z = Z[2]
+    s = Z.prod(1)
+    for _ in range(3):
+        s = 0.125j * s + (Z / 2).prod(1)
+    return dict(
+        whole=Z.prod(1),
+        run=np.cumprod(z),
+        both=(Z[:2, :2] + 1).prod(),
+        inner=np.array([sum(c * (row[:3] - e).prod() for c, e in zip(row, z)) for row in Z]),
+        back=np.array([2, 2] + [z[n - 2 : n + 1].prod() for n in range(2, 7)]),
+        none=1 + 0j,
+        imaginary=(1j * z.real)[:3].prod(),
+        size=abs(z.prod()),
+        mixed=(z * (i + 1))[:4].prod(),
+        s=s,
+        wrong=0.0,
+        apart=0.0,
+    )
+
+
 def real():
     p, i, k = np.arange(3.0)[:, None], np.arange(8.0), np.arange(5.0)
     x = np.cos(i * i) * (p + 1) + i

@@ -282,6 +282,20 @@ fn deep_and_long_texts() {
     }
 }
 
+/// Conditions are known to products of complex numbers only where these read what need not be there.
+#[test]
+fn nested_choices_beside_complex_products_do_not_double_the_work() {
+    let mut value = "z[0]".to_owned();
+    for _ in 0..24 {
+        value = format!("f({value}, z)");
+    }
+    let text = format!(
+        "input z: c64[5]\nfn f(x, n[k]) = where(re(x) > 0, x * x + prod[i] (n[i] + 1), where(im(x) > 0, x / 2, x + 1))\n\
+         a = {value}\noutput a"
+    );
+    assert!(Case::new(&text).check().program.is_some());
+}
+
 /// Both parts of a complex product are made of both parts of its factors; the work grows with the number of factors all the same.
 #[test]
 fn long_products_of_complex_numbers_do_not_double_the_work() {

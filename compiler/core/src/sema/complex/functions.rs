@@ -24,7 +24,8 @@ impl Splitter<'_, '_> {
     ) -> Option<Value> {
         if function == Function::Select {
             let condition = self.real(of[0])?;
-            let (a, b) = (self.value(of[1])?, self.value(of[2])?);
+            let a = self.under(condition, true, |c| c.value(of[1]))?;
+            let b = self.under(condition, false, |c| c.value(of[2]))?;
             return Some(self.select(condition, a, b));
         }
         let first = self.value(of[0])?;

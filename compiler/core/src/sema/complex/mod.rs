@@ -21,6 +21,7 @@
 //! | `functions` | the parts of functions, by formulas |
 //! | `inverses` | those of tangents, of sigmoid, and of inverse functions |
 //! | `derivatives` | gradients, Jacobians and derivatives along directions |
+//! | `product` | products over indices, by halves |
 //! | `tensors` | the parts of tensors, states and outputs |
 
 pub(crate) mod data;
@@ -29,6 +30,7 @@ pub(crate) mod derivatives;
 pub(crate) mod fourier;
 pub(crate) mod functions;
 pub(crate) mod inverses;
+pub(crate) mod product;
 pub(crate) mod tensors;
 pub(crate) mod types;
 pub(crate) mod value;

@@ -179,6 +179,7 @@ impl Parts<'_, '_> {
             match &record.definition {
                 Definition::Statement { vars, root } => {
                     let (vars, root) = (vars.clone(), self.splitter.real(*root)?);
+                    self.order.append(&mut self.splitter.made);
                     self.splitter.checker.built.tensors[tensor.0 as usize].definition =
                         Definition::Statement { vars, root };
                 }
@@ -191,6 +192,7 @@ impl Parts<'_, '_> {
         let parts = match &record.definition {
             Definition::Statement { vars, root } => {
                 let value = self.splitter.value(*root)?;
+                self.order.append(&mut self.splitter.made);
                 self.statement(tensor, &record, (vars, value))
             }
             Definition::Loop(value) => {

@@ -394,7 +394,7 @@ impl Checker<'_> {
     ) -> Option<Option<(ExprId, Ty)>> {
         let dtype = self.complex_type(body)?;
         Some(match reduction {
-            Reduction::Sum | Reduction::Mean => Some((body, Ty::Typed(dtype))),
+            Reduction::Sum | Reduction::Mean | Reduction::Prod => Some((body, Ty::Typed(dtype))),
             Reduction::Norm | Reduction::Norm1 | Reduction::NormInf => {
                 let magnitude = self.magnitude(body)?;
                 Some((magnitude, self.arena.ty(magnitude)))

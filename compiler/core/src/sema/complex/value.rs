@@ -40,8 +40,17 @@ type Monomial = (bool, ExprId);
 pub(crate) struct Splitter<'c, 'a> {
     pub(crate) checker: &'c mut Checker<'a>,
     pub(crate) tensors: FxHashMap<TensorRef, TensorParts>,
-    values: FxHashMap<ExprId, Value>,
-    reals: FxHashMap<ExprId, ExprId>,
+    /// Tensors that have been made for products, for the order of the program.
+    pub(crate) made: Vec<TensorRef>,
+    /// Under which condition the expression at hand is read, where it holds a product over indices that needs it: it reads what need not
+    /// be there.
+    pub(crate) path: Option<ExprId>,
+    /// Which expressions of the text are such products, or are made of them.
+    products_inside: Vec<bool>,
+    has_products: bool,
+    /// By expression and condition.
+    values: FxHashMap<(ExprId, Option<ExprId>), Value>,
+    reals: FxHashMap<(ExprId, Option<ExprId>), ExprId>,
     /// Sums and differences that are the parts of products.
     products: FxHashSet<ExprId>,
     /// The monomials of expressions.
@@ -52,9 +61,14 @@ pub(crate) struct Splitter<'c, 'a> {
 
 impl<'c, 'a> Splitter<'c, 'a> {
     pub(crate) fn new(checker: &'c mut Checker<'a>) -> Splitter<'c, 'a> {
+        let products_inside = products_inside(checker);
         Splitter {
             checker,
             tensors: FxHashMap::default(),
+            made: vec![],
+            path: None,
+            has_products: products_inside.contains(&true),
+            products_inside,
             values: FxHashMap::default(),
             reals: FxHashMap::default(),
             products: FxHashSet::default(),
@@ -68,7 +82,8 @@ impl<'c, 'a> Splitter<'c, 'a> {
         if !self.checker.arena.holds_complex(id) {
             return Some(id);
         }
-        if let Some(done) = self.reals.get(&id) {
+        let key = (id, self.path.filter(|_| self.holds_product(id)));
+        if let Some(done) = self.reals.get(&key) {
             return Some(*done);
         }
         let form = self.checker.arena.form(id);
@@ -109,6 +124,28 @@ impl<'c, 'a> Splitter<'c, 'a> {
                     _ => self.call(Function::Or, &tests),
                 }
             }
+            Form::Apply(Function::Select, of) if self.holds_product(id) => {
+                let condition = self.real(of[0])?;
+                let first = self.under(condition, true, |c| c.real(of[1]))?;
+                let second = self.under(condition, false, |c| c.real(of[2]))?;
+                self.choose(condition, first, second)
+            }
+            Form::Reduce {
+                reduction,
+                vars,
+                guard: Some(guard),
+                body,
+            } if self.holds_product(id) => {
+                let guard = self.real(*guard)?;
+                let form = Form::Reduce {
+                    reduction: *reduction,
+                    vars: vars.clone(),
+                    guard: Some(guard),
+                    body: self.under(guard, true, |c| c.real(*body))?,
+                };
+                let ty = self.checker.arena.ty(id);
+                self.checker.arena.add(form, ty)
+            }
             other => {
                 let mut form = other.clone();
                 for argument in form.arguments_mut() {
@@ -118,7 +155,7 @@ impl<'c, 'a> Splitter<'c, 'a> {
                 self.checker.arena.add(form, ty)
             }
         };
-        self.reals.insert(id, done);
+        self.reals.insert(key, done);
         Some(done)
     }
 
@@ -134,7 +171,8 @@ impl<'c, 'a> Splitter<'c, 'a> {
 
     /// The parts of a complex expression.
     pub(crate) fn value(&mut self, id: ExprId) -> Option<Value> {
-        if let Some(done) = self.values.get(&id) {
+        let key = (id, self.path.filter(|_| self.holds_product(id)));
+        if let Some(done) = self.values.get(&key) {
             return Some(*done);
         }
         let part = self.checker.complex_type(id)?.part()?;
@@ -175,11 +213,19 @@ impl<'c, 'a> Splitter<'c, 'a> {
                 guard,
                 body,
             } => {
-                let body = self.value(*body)?;
                 let guard = match guard {
                     Some(guard) => Some(self.real(*guard)?),
                     None => None,
                 };
+                let body = match guard {
+                    Some(guard) => self.under(guard, true, |c| c.value(*body))?,
+                    None => self.value(*body)?,
+                };
+                if *reduction == Reduction::Prod && body.im.is_some() {
+                    let done = self.product_over(vars, guard, body)?;
+                    self.values.insert(key, done);
+                    return Some(done);
+                }
                 let reduce = (*reduction, vars.as_slice(), guard);
                 Value {
                     re: body.re.map(|id| self.reduced(reduce, id)),
@@ -189,8 +235,36 @@ impl<'c, 'a> Splitter<'c, 'a> {
             }
             _ => return None,
         };
-        self.values.insert(id, done);
+        self.values.insert(key, done);
         Some(done)
+    }
+
+    /// Returns whether an expression is a product over indices that needs its condition, or made of one.
+    fn holds_product(&self, id: ExprId) -> bool {
+        self.products_inside.get(id.0 as usize) == Some(&true)
+    }
+
+    /// What an expression becomes where a condition holds, or does not hold.
+    pub(crate) fn under<T>(
+        &mut self,
+        condition: ExprId,
+        holds: bool,
+        what: impl FnOnce(&mut Self) -> Option<T>,
+    ) -> Option<T> {
+        let before = self.path;
+        if self.has_products {
+            let condition = match holds {
+                true => condition,
+                false => self.call(Function::Not, &[condition]),
+            };
+            self.path = Some(match before {
+                Some(before) => self.call(Function::And, &[before, condition]),
+                None => condition,
+            });
+        }
+        let done = what(self);
+        self.path = before;
+        done
     }
 
     /// A real value as a part: an untyped number takes the type, and 0 is left out.
@@ -401,4 +475,21 @@ impl<'c, 'a> Splitter<'c, 'a> {
         self.products.extend(part);
         part
     }
+}
+
+/// Which expressions are products of complex numbers over indices that read what need not be there, or are made of them.
+fn products_inside(checker: &mut Checker<'_>) -> Vec<bool> {
+    let mut inside: Vec<bool> = vec![];
+    for number in 0..checker.arena.len() {
+        let id = ExprId(number as u32);
+        let form = checker.arena.form(id);
+        let is_product = matches!(
+            &*form,
+            Form::Reduce { reduction: Reduction::Prod, .. } if checker.complex_type(id).is_some()
+        );
+        let mut arguments = form.arguments().into_iter();
+        let holds = arguments.any(|of| inside[of.0 as usize]);
+        inside.push(holds || (is_product && checker.has_faulty_reduction(id)));
+    }
+    inside
 }
