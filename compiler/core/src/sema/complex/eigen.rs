@@ -37,8 +37,9 @@ impl Checker<'_> {
                 Some((name, span)) => (name.as_str(), *span, Role::Named),
                 None => (name, span, Role::Hidden),
             };
-            let view = self.over(pair, (name, role), span, |c, of| {
-                let pair = Form::Complex(ComplexForm::Pair, of.to_vec());
+            let view = self.over(pair, ((name, role), span), None, |c, of| {
+                let parts = of.iter().map(|of| of.read(c)).collect();
+                let pair = Form::Complex(ComplexForm::Pair, parts);
                 Some(c.arena.add(pair, Ty::Typed(complex)))
             })?;
             results.push(Binding::Tensor(view));

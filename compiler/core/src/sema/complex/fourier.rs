@@ -26,14 +26,14 @@ use ein_plan::{DType, Function};
 use einc_diag::{Diagnostic, FileId, Span};
 
 /// The element of a tensor at a point.
-struct Element {
+pub(crate) struct Element {
     tensor: TensorRef,
     positions: Vec<ExprId>,
     dtype: DType,
 }
 
 impl Element {
-    fn read(&self, checker: &mut Checker<'_>) -> ExprId {
+    pub(crate) fn read(&self, checker: &mut Checker<'_>) -> ExprId {
         checker.element(self.tensor, self.positions.clone(), self.dtype)
     }
 
@@ -263,10 +263,8 @@ impl Checker<'_> {
     }
 
     /// A tensor over the dimensions of tensors of one shape, and of the indices that their slices depend on, with a value for the elements at
-    /// each point.
-    pub(crate) fn over(
     /// each point. `last`: the size of its last dimension, where it is another one.
-    fn over(
+    pub(crate) fn over(
         &mut self,
         of: &[View],
         ((name, role), span): ((&str, Role), Span),

@@ -25,8 +25,8 @@
 //! | `tensors` | the parts of tensors, states and outputs |
 
 pub(crate) mod data;
-pub(crate) mod eigen;
 pub(crate) mod derivatives;
+pub(crate) mod eigen;
 pub(crate) mod fourier;
 pub(crate) mod functions;
 pub(crate) mod inverses;
