@@ -20,6 +20,7 @@ use crate::sema::{
     sizes::ranges::Open,
     sizes::size::Size,
 };
+use ein_plan::Function;
 use einc_diag::{Diagnostic, Span};
 use einc_syntax::ast::{Argument, Expr, ExprKind};
 
@@ -140,13 +141,12 @@ impl<'a> Checker<'a> {
         let takes = operation.arguments();
         if arguments.len() != takes {
             let given = arguments.len();
+            let takes = Operation::numbers_of_arguments(name);
+            let plural = plural(usize::from(takes != "1") + 1);
             self.report.push(
                 Diagnostic::error(
                     "E0502",
-                    format!(
-                        "`{name}` takes {takes} argument{}, not {given}",
-                        plural(takes)
-                    ),
+                    format!("`{name}` takes {takes} argument{plural}, not {given}",),
                 )
                 .at(span, format!("{given} given")),
             );

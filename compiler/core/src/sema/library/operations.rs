@@ -98,6 +98,16 @@ impl Operation {
         self.tensors + usize::from(self.counted)
     }
 
+    /// How many arguments operations of that name take: `1 or 2`.
+    pub(crate) fn numbers_of_arguments(name: &str) -> String {
+        let of_name = OPERATIONS.iter().filter(|o| o.name == name);
+        let mut numbers: Vec<usize> = of_name.map(|o| o.arguments()).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
+        numbers.join(" or ")
+    }
+
     /// Returns whether it gives a tensor or a scalar; several results are neither.
     pub(crate) fn shape(self) -> Shape {
         match self.results {
