@@ -16,7 +16,9 @@ use crate::nest::WIDTH;
 use crate::wide;
 use ein_plan::{DType, Reduction};
 pub(crate) use lanes::Float;
-use lanes::{each, extreme, extreme_of, first_lane, log_sum_exp, log_sums_exp, norm, sums, update};
+use lanes::{
+    each, extreme, extreme_of, first_lane, firsts, log_sum_exp, log_sums_exp, norm, sums, update,
+};
 
 /// Number of interleaved partial results of a result that lanes are folded into.
 pub(crate) const FOLD: usize = 8;
@@ -184,6 +186,17 @@ impl Accumulator {
                     }
                     return;
                 }
+                if !folds && mask.is_none() {
+                    return firsts(
+                        (&mut values[..], &mut numbers[..]),
+                        x,
+                        &number,
+                        |x: f64, best| {
+                            let is_before = if largest { x > best } else { x < best };
+                            is_before | (x.is_nan() & !best.is_nan())
+                        },
+                    );
+                }
                 each(folds, x, mask, |s, l, x| {
                     let (x, best) = (x.into(), values[s]);
                     if better(x, best, numbers[s]) {
@@ -258,10 +271,24 @@ impl Accumulator {
             R::ArgMax | R::ArgMin => {
                 let largest = self.rule.reduction == R::ArgMax;
                 let numbers = &mut self.number;
+                let is_before = |x: i64, best| if largest { x > best } else { x < best };
+                if !folds && mask.is_none() {
+                    return firsts((&mut to[..], &mut numbers[..]), x, &number, is_before);
+                }
+                if folds && mask.is_none() {
+                    let wide = || x.iter().map(|x| (*x).into());
+                    let best: Option<i64> = if largest { wide().max() } else { wide().min() };
+                    if let Some(best) = best
+                        && (numbers[0] < 0 || is_before(best, to[0]))
+                        && let Some(lane) = wide().position(|x| x == best)
+                    {
+                        (to[0], numbers[0]) = (best, number(lane));
+                    }
+                    return;
+                }
                 each(folds, x, mask, |s, l, x| {
                     let (x, best) = (x.into(), to[s]);
-                    let better = if largest { x > best } else { x < best };
-                    if better || numbers[s] < 0 {
+                    if is_before(x, best) || numbers[s] < 0 {
                         (to[s], numbers[s]) = (x, number(l));
                     }
                 });

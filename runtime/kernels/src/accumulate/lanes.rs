@@ -191,6 +191,24 @@ pub(super) fn extreme<T: Float>(
     });
 }
 
+/// Of each of several results, the value that comes first in the order that `before` is of, and its number: without branches, so that lanes
+/// are compared together. A negative number says that there is no value yet.
+#[inline(always)]
+pub(super) fn firsts<A: Copy, T: Copy + Into<A>>(
+    (values, numbers): (&mut [A], &mut [i64]),
+    x: &[T],
+    number: &impl Fn(usize) -> i64,
+    before: impl Fn(A, A) -> bool,
+) {
+    let slots = values.iter_mut().zip(numbers).zip(x).enumerate();
+    for (lane, ((value, at), x)) in slots {
+        let (x, here) = ((*x).into(), number(lane));
+        let takes = before(x, *value) | (*at < 0);
+        *value = if takes { x } else { *value };
+        *at = if takes { here } else { *at };
+    }
+}
+
 /// `add(sum, lane)` of each lane, all lanes into one result: several slots for each of the result's, so that sums need not wait for
 /// each other.
 #[inline(always)]
