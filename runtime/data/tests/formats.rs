@@ -201,7 +201,7 @@ fn long_and_short_runs() {
 /// The formula of `support::value`, in Python.
 const FORMULA: &str = r#"
 import numpy as np
-types = {"f16": "f2", "f32": "f4", "f64": "f8", "u8": "u1", "u16": "u2", "u32": "u4", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "bool": "b1"}
+types = {"f16": "f2", "f32": "f4", "f64": "f8", "u8": "u1", "u16": "u2", "u32": "u4", "u64": "u8", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "bool": "b1"}
 shapes = [(), (0,), (1,), (7,), (3, 5), (0, 4), (5, 0), (2, 3, 4), (1, 6, 1, 2)]
 def numbered(name, shape):
     n = np.arange(int(np.prod(shape, dtype="i8"))).reshape(shape)

@@ -360,6 +360,9 @@ impl Graph {
     /// The affine form of an `I64` node, if it is one (and no coefficient overflows). A form of more than
     /// 256 parts is not looked through.
     pub fn as_affine(&self, id: NodeId) -> Option<Affine> {
+        if self.dtype(id) != DType::I64 {
+            return None;
+        }
         self.affine(id, &mut 256)
     }
 

@@ -9,11 +9,11 @@
 //! ```
 
 mod eigen;
+mod order;
 
 use super::scalar::stored;
 use super::values::{FaultKind, Values};
-use ein_plan::{DType, Function, Kernel, Library, Scalar};
-use std::cmp::Ordering;
+use ein_plan::{Function, Kernel, Library, Scalar};
 
 /// A matrix; a vector has one column.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,15 +122,8 @@ fn one(
     }
     if matches!(library.operation, Function::Argsort | Function::Topk) {
         let stored = kernel.operands[library.arguments[0].operand as usize].columns[0];
-        if stored == DType::U64 {
-            // Its bits have another order: that of i64 with the first bit turned.
-            for value in &mut arguments[0].2 {
-                if let Scalar::Int(bits) = value {
-                    *bits ^= i64::MIN;
-                }
-            }
-        }
-        let order = order(&arguments[0].2, library.operation == Function::Topk);
+        let descends = library.operation == Function::Topk;
+        let order = order::order(&arguments[0].2, stored, descends);
         return Some(order.into_iter().map(|at| Scalar::Int(at as i64)).collect());
     }
     let matrices: Vec<Matrix> = arguments
@@ -199,30 +192,6 @@ fn transformed(re: &[f64], im: &[f64]) -> Vec<f64> {
     let real = (0..n).map(|k| turned(k, |a, b, cos, sin| a * cos + b * sin));
     let imaginary = (0..n).map(|k| turned(k, |a, b, cos, sin| b * cos - a * sin));
     real.chain(imaginary).collect()
-}
-
-/// The numbers of values in order, equal ones in their own; NaN counts as the largest.
-fn order(values: &[Scalar], descends: bool) -> Vec<usize> {
-    let compare = |a: Scalar, b: Scalar| match (a, b) {
-        (Scalar::Int(a), Scalar::Int(b)) => a.cmp(&b),
-        _ => {
-            let (a, b) = (a.as_f64(), b.as_f64());
-            a.partial_cmp(&b).unwrap_or(a.is_nan().cmp(&b.is_nan()))
-        }
-    };
-    let mut order: Vec<usize> = vec![];
-    // Insertion: behind everything that is not to stand behind it.
-    for (number, value) in values.iter().enumerate() {
-        let after = match descends {
-            false => Ordering::Greater,
-            true => Ordering::Less,
-        };
-        let at = order
-            .iter()
-            .position(|o| compare(values[*o], *value) == after);
-        order.insert(at.unwrap_or(order.len()), number);
-    }
-    order
 }
 
 fn identity(n: usize) -> Matrix {

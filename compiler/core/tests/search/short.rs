@@ -5,8 +5,8 @@ use einc_core::einsum::parse::parse;
 use einc_core::search::{overlaps::parted, short::written};
 
 const INPUTS: &str = "input x: f32[9] = unbound\ninput u: f32[4, 7] = unbound\n\
-    input v: f32[3, 4, 7] = unbound\ninput n: i64[9] = unbound\n";
-const OUTPUTS: &str = "output y\noutput x\noutput u\noutput v\noutput n";
+    input v: f32[3, 4, 7] = unbound\ninput n: i64[9] = unbound\ninput k: i32[9] = unbound\n";
+const OUTPUTS: &str = "output y\noutput x\noutput u\noutput v\noutput n\noutput k";
 
 /// Asserts what a statement becomes, and that its values stay.
 #[track_caller]
@@ -31,6 +31,11 @@ fn short_windows_are_written_out() {
         "y: f32[3, 6] = [i: 3, j: 6 | r: 2, s: 2] sum (u[i + r, j + s - 1] else 0.0) * v[r, s, 3]",
         "y: f32[3, 6] = [i: 3, j: 6] u[i, j - 1] else 0.0 * v[0, 0, 3] + u[i, j] else 0.0 * v[0, 1, 3] \
             + u[i + 1, j - 1] else 0.0 * v[1, 0, 3] + u[i + 1, j] else 0.0 * v[1, 1, 3]",
+    );
+    // What stands outside has the type of the tensor, which may be no position's.
+    becomes(
+        "y: f32[9] = [i: 9 | r: 2] sum f32(k[i + r - 1] else 0_i32)",
+        "y: f32[9] = [i: 9] f32(k[i - 1] else 0_i32) + f32(k[i] else 0_i32)",
     );
     // A condition that holds everywhere, one that says what is inside, and one that does not.
     becomes(

@@ -225,21 +225,10 @@ fn element_type(descr: &TypeStr, place: &Place) -> Result<(DType, bool), DataErr
         (T::Complex, 16) => DType::C128,
         (kind, size) => {
             let (what, help) = match kind {
-                T::Int | T::Uint => {
-                    let wide = size >= 4;
-                    (
-                        format!(
-                            "{}int{}",
-                            if kind == T::Uint { "u" } else { "" },
-                            size.saturating_mul(8)
-                        ),
-                        if wide {
-                            "convert it with numpy: x.astype(\"int64\")"
-                        } else {
-                            "convert it with numpy: x.astype(\"int32\")"
-                        },
-                    )
-                }
+                T::Int | T::Uint => (
+                    format!("integers of {size} bytes"),
+                    "convert it with numpy: x.astype(\"int64\")",
+                ),
                 T::Float => (
                     format!("float{}", size.saturating_mul(8)),
                     "convert it with numpy: x.astype(\"float64\")",
@@ -269,7 +258,7 @@ fn element_type(descr: &TypeStr, place: &Place) -> Result<(DType, bool), DataErr
                 .error(
                     WRONG_TYPE,
                     format_args!(
-                        "holds {what} ('{descr}'), which is not an element type; those are f16 bf16 f32 f64 u8 u16 u32 i8 i16 i32 i64 bool c64 c128"
+                        "holds {what} ('{descr}'), which is not an element type; those are f16 bf16 f32 f64 u8 u16 u32 u64 i8 i16 i32 i64 bool c64 c128"
                     ),
                 )
                 .help(help));

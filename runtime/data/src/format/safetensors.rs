@@ -112,7 +112,7 @@ pub(crate) fn open(
                 .error(
                     WRONG_TYPE,
                     format_args!(
-                        "holds {other:?}, which is not an element type; those are f16 bf16 f32 f64 u8 u16 u32 i8 i16 i32 i64 bool c64"
+                        "holds {other:?}, which is not an element type; those are f16 bf16 f32 f64 u8 u16 u32 u64 i8 i16 i32 i64 bool c64"
                     ),
                 )
                 .help("convert it before saving"));

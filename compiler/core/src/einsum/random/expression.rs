@@ -165,7 +165,8 @@ impl<'a> Builder<'a> {
 
     /// A function of terms, or the first of them where the result would be too large.
     pub(super) fn apply(&mut self, function: Function, terms: &[Term]) -> Term {
-        let first = terms[0];
+        // The first value: of a choice that is the second term.
+        let first = terms[usize::from(function == Function::Select)];
         let bounds: Vec<f64> = terms.iter().map(|t| t.quality.bound).collect();
         let fraction = terms.iter().map(|t| t.quality.fraction).max().unwrap_or(0);
         let largest = bounds.iter().copied().fold(0.0, f64::max);

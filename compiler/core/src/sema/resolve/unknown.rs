@@ -63,7 +63,7 @@ impl<'a> Names<'a> {
                 .at(span, "no instance is named")
                 .help(format!("say which one: `{array}.{first}.{own}`"));
         }
-        let mut error = Diagnostic::error("E0201", format!("there is no `{name}`"))
+        let error = Diagnostic::error("E0201", format!("there is no `{name}`"))
             .at(span, "not found in this file or its imports");
         let table = &self.files[file.0 as usize];
         let mut candidates: Vec<String> = locals.iter().map(|l| (*l).to_owned()).collect();
@@ -94,6 +94,20 @@ impl<'a> Names<'a> {
                     .map(|n| (*n).to_owned()),
             );
         }
+        match self.suggestion((file, name), functions, &candidates) {
+            Some(help) => error.help(help),
+            None => error,
+        }
+    }
+
+    /// What to write in the place of an unknown name, by what it may have meant.
+    fn suggestion(
+        &self,
+        (file, name): (FileId, &str),
+        functions: bool,
+        candidates: &[String],
+    ) -> Option<String> {
+        let table = &self.files[file.0 as usize];
         let suffix = format!(".{name}");
         let exact = candidates
             .iter()
@@ -104,24 +118,24 @@ impl<'a> Names<'a> {
         let near = near.filter(|near| near.chars().count().max(name.chars().count()) > 2);
         let library = name.split_once('.').map_or("", |(library, _)| library);
         if functions && Reduction::from_name(name).is_some() {
-            error = error.help(format!(
+            return Some(format!(
                 "`{name}` is a reduction, which says over which indices: `{name}[i,j] A[i,j]`"
             ));
-        } else if let Some(help) = elsewhere::function(name)
-            && functions
-            && !candidates.iter().any(|known| known.ends_with(&suffix))
-        {
-            error = error.help(help);
-        } else if elsewhere::LIBRARY.iter().any(|(name, _)| *name == library)
-            && !table.aliases.contains_key(library)
-        {
-            error = error.help(format!("it may be in a library: write `use std.{library}`"));
-        } else if let Some(near) = exact.or(near) {
-            error = error.help(format!("did you mean `{near}`?"));
-        } else if let Some(library) = self.library_with(name) {
-            error = error.help(format!("it is in a library: write `use {library}`"));
         }
-        error
+        if let Some(help) = elsewhere::function(name).filter(|_| functions && exact.is_none()) {
+            return Some(help);
+        }
+        let is_library = elsewhere::LIBRARY
+            .iter()
+            .any(|(known, _)| *known == library);
+        if is_library && !table.aliases.contains_key(library) {
+            return Some(format!("it may be in a library: write `use std.{library}`"));
+        }
+        if let Some(near) = exact.or(near) {
+            return Some(format!("did you mean `{near}`?"));
+        }
+        let library = self.library_with(name)?;
+        Some(format!("it is in a library: write `use {library}`"))
     }
 
     /// The module of an instance, or of an array of them, that has this name; `inner` are those inside a module.
