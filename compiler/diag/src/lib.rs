@@ -61,15 +61,9 @@ pub struct Label {
     pub span: Span,
     /// A few words about the place ("`j` runs over 3 here"); may be empty.
     pub message: String,
-}
-
-/// A change of the text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fix {
-    /// What is replaced; empty where something is put in.
-    pub span: Span,
-    /// What stands there then.
-    pub text: String,
+    /// What to write there: with all such changes made, the text means what it meant, and the diagnostic is gone. `None` where none is known
+    /// to be right.
+    pub fix: Option<String>,
 }
 
 /// One thing to tell the user.
@@ -87,8 +81,6 @@ pub struct Diagnostic {
     pub help: Vec<String>,
     /// Further facts.
     pub notes: Vec<String>,
-    /// Changes, made together, that say what the text means now, so that the diagnostic is gone; empty where none is known to be right.
-    pub fixes: Vec<Fix>,
 }
 
 impl Diagnostic {
@@ -102,7 +94,6 @@ impl Diagnostic {
             labels: vec![],
             help: vec![],
             notes: vec![],
-            fixes: vec![],
         }
     }
 
@@ -120,6 +111,7 @@ impl Diagnostic {
         self.labels.push(Label {
             span,
             message: message.into(),
+            fix: None,
         });
         self
     }
@@ -138,13 +130,13 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a change of the text.
+    /// Adds a place, and what to write there.
     #[must_use]
-    pub fn fix(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
-        self.fixes.push(Fix {
-            span,
-            text: text.into(),
-        });
+    pub fn fix(mut self, span: Span, message: impl Into<String>, text: String) -> Diagnostic {
+        self = self.at(span, message);
+        if let Some(label) = self.labels.last_mut() {
+            label.fix = Some(text);
+        }
         self
     }
 

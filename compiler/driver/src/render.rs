@@ -136,59 +136,37 @@ struct JsonDiagnostic<'a> {
     labels: Vec<JsonLabel<'a>>,
     help: &'a [String],
     notes: &'a [String],
-    fixes: Vec<JsonFix<'a>>,
 }
 
 #[derive(Serialize)]
-struct JsonFix<'a> {
-    #[serde(flatten)]
-    place: JsonPlace<'a>,
-    text: &'a str,
-}
-
-#[derive(Serialize)]
-struct JsonPlace<'a> {
+struct JsonLabel<'a> {
     file: &'a str,
     line: usize,
     column: usize,
     end_line: usize,
     end_column: usize,
-}
-
-#[derive(Serialize)]
-struct JsonLabel<'a> {
-    #[serde(flatten)]
-    place: JsonPlace<'a>,
     message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<&'a str>,
 }
 
 /// One diagnostic as a line of JSON with its newline: code, severity, message, labels (file, line, column,
-/// end_line, end_column, message), help, notes, fixes (a place as in labels, and the text to write there). Lines and columns count from 1,
-/// columns in characters; the end is one past the last character. The first label is the primary one.
+/// end_line, end_column, message and, where it is known, `fix`: what to write there), help, notes. Lines and columns count from 1, columns in
+/// characters; the end is one past the last character. The first label is the primary one.
 pub fn json(diagnostic: &Diagnostic, files: &[Text<'_>]) -> String {
-    let located = |span: Span| {
-        let source = files.get(span.file.0 as usize)?;
-        let (start, end) = clamp(source.text, span);
+    let labels = diagnostic.labels.iter().filter_map(|label| {
+        let source = files.get(label.span.file.0 as usize)?;
+        let (start, end) = clamp(source.text, label.span);
         let ((line, column), (end_line, end_column)) =
             (place(source.text, start), place(source.text, end));
-        Some(JsonPlace {
+        Some(JsonLabel {
             file: source.name,
             line,
             column,
             end_line,
             end_column,
-        })
-    };
-    let labels = diagnostic.labels.iter().filter_map(|label| {
-        Some(JsonLabel {
-            place: located(label.span)?,
             message: &label.message,
-        })
-    });
-    let fixes = diagnostic.fixes.iter().filter_map(|fix| {
-        Some(JsonFix {
-            place: located(fix.span)?,
-            text: &fix.text,
+            fix: label.fix.as_deref(),
         })
     });
     let object = JsonDiagnostic {
@@ -198,7 +176,6 @@ pub fn json(diagnostic: &Diagnostic, files: &[Text<'_>]) -> String {
         labels: labels.collect(),
         help: &diagnostic.help,
         notes: &diagnostic.notes,
-        fixes: fixes.collect(),
     };
     let mut line =
         serde_json::to_string(&object).expect("strings and numbers always have a JSON form");
@@ -295,7 +272,7 @@ error[E0301]: index `k` has two sizes: 4 and 5
         assert_eq!(
             json(&diagnostic, &files),
             "{\"code\":\"E0301\",\"severity\":\"error\",\"message\":\"x\",\"labels\":[{\"file\":\"a.ein\",\"line\":2,\
-             \"column\":4,\"end_line\":2,\"end_column\":5,\"message\":\"here\"}],\"help\":[],\"notes\":[],\"fixes\":[]}\n"
+             \"column\":4,\"end_line\":2,\"end_column\":5,\"message\":\"here\"}],\"help\":[],\"notes\":[]}\n"
         );
     }
 }

@@ -9,9 +9,15 @@
 //! ```
 
 use ein_plan::DType;
-use einc_diag::{Diagnostic, FileId, Fix, Span};
+use einc_diag::{Diagnostic, FileId, Span};
 use einc_driver::{load, purpose::Purpose, session, settings::Settings};
 use std::path::Path;
+
+/// What stands in the place of a part of the text.
+struct Fix {
+    span: Span,
+    text: String,
+}
 
 /// A change may let the compiler see further; this many times it looks again.
 const ROUNDS: usize = 20;
@@ -42,7 +48,10 @@ fn fixes(path: &Path, text: &str) -> Vec<Fix> {
     let mut fixes: Vec<Fix> = vec![];
     for diagnostic in &diagnostics {
         fixes.extend(renamed(diagnostic, text));
-        fixes.extend(diagnostic.fixes.iter().cloned());
+        fixes.extend(diagnostic.labels.iter().filter_map(|label| {
+            let (span, text) = (label.span, label.fix.clone()?);
+            Some(Fix { span, text })
+        }));
     }
     fixes.retain(|fix| fix.span.file == FileId(0));
     fixes.sort_by_key(|fix| (fix.span.start, fix.span.end));

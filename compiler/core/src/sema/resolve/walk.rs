@@ -175,23 +175,23 @@ impl<'w, 'a> Walk<'w, 'a> {
         for (at, (name, span)) in scalars.iter().enumerate() {
             let again = scalars[at + 1..].iter().find(|(other, _)| other == name);
             let first = scalars[..at].iter().all(|(other, _)| other != name);
-            let (Some((_, again)), true) = (again, first && self.is_shared(value, name)) else {
+            if again.is_none() || !first || !self.is_shared(value, name) {
                 continue;
-            };
+            }
             let mut warning = Diagnostic::warning(
                 "E0205",
                 format!("`{name}` is a scalar here, not an index that is summed"),
             )
-            .at(*span, "its value is the position")
-            .at(*again, "and here");
+            .fix(*span, "its value is the position", format!("({name})"));
+            let others = scalars[at + 1..].iter().filter(|(other, _)| other == name);
+            for (_, place) in others {
+                warning = warning.fix(*place, "and here", format!("({name})"));
+            }
             if let Found::Entity(id) = self.resolver.names.find(self.scope.file, name) {
                 warning = warning.at(
                     self.resolver.names.entity(id).name.span,
                     "the scalar is defined here",
                 );
-            }
-            for (_, place) in scalars.iter().filter(|(other, _)| other == name) {
-                warning = warning.fix(*place, format!("({name})"));
             }
             self.resolver.report.push(
                 warning

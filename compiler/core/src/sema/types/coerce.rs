@@ -59,16 +59,21 @@ impl Checker<'_> {
             if let Form::Apply(Function::Div, of) = &*form
                 && let Some(dtype) = of.iter().find_map(integer)
             {
-                let mut warning =
-                    Diagnostic::warning("E0402", format!("`/` makes f32 of {dtype} here"))
-                        .at(span, "f32 holds whole numbers up to 16777216 exactly")
+                let warning =
+                    Diagnostic::warning("E0402", format!("`/` makes f32 of {dtype} here"));
+                let holds = "f32 holds whole numbers up to 16777216 exactly";
+                let warning = match is_text {
+                    true => {
+                        let text = format!("f32({})", self.names.text(span));
+                        warning.fix(span, holds, text)
+                    }
+                    false => warning.at(span, holds),
+                };
+                self.report.push(
+                    warning
                         .help("for whole numbers write `div(…, …)`")
-                        .help("for real ones say which: `f32(…) / …`, or `f64(…) / …`, which holds whole numbers up to 2^53");
-                if is_text {
-                    let text = self.names.text(span);
-                    warning = warning.fix(span, format!("f32({text})"));
-                }
-                self.report.push(warning);
+                        .help("for real ones say which: `f32(…) / …`, or `f64(…) / …`, which holds whole numbers up to 2^53"),
+                );
                 return;
             }
             open.extend(form.arguments());
