@@ -190,7 +190,7 @@ impl Accumulator {
                     return firsts(
                         (&mut values[..], &mut numbers[..]),
                         x,
-                        &number,
+                        number(0),
                         |x: f64, best| {
                             let is_before = if largest { x > best } else { x < best };
                             is_before | (x.is_nan() & !best.is_nan())
@@ -273,7 +273,7 @@ impl Accumulator {
                 let numbers = &mut self.number;
                 let is_before = |x: i64, best| if largest { x > best } else { x < best };
                 if !folds && mask.is_none() {
-                    return firsts((&mut to[..], &mut numbers[..]), x, &number, is_before);
+                    return firsts((&mut to[..], &mut numbers[..]), x, number(0), is_before);
                 }
                 if folds && mask.is_none() {
                     let wide = || x.iter().map(|x| (*x).into());

@@ -191,21 +191,20 @@ pub(super) fn extreme<T: Float>(
     });
 }
 
-/// Of each of several results, the value that comes first in the order that `before` is of, and its number: without branches, so that lanes
-/// are compared together. A negative number says that there is no value yet.
+/// Of each of several results, the value that comes first in the order that `before` is of, and its number, which is the same for all lanes:
+/// without branches, so that lanes are compared together. A negative number says that there is no value yet.
 #[inline(always)]
 pub(super) fn firsts<A: Copy, T: Copy + Into<A>>(
     (values, numbers): (&mut [A], &mut [i64]),
     x: &[T],
-    number: &impl Fn(usize) -> i64,
+    number: i64,
     before: impl Fn(A, A) -> bool,
 ) {
-    let slots = values.iter_mut().zip(numbers).zip(x).enumerate();
-    for (lane, ((value, at), x)) in slots {
-        let (x, here) = ((*x).into(), number(lane));
+    for ((value, at), x) in values.iter_mut().zip(numbers).zip(x) {
+        let x = (*x).into();
         let takes = before(x, *value) | (*at < 0);
         *value = if takes { x } else { *value };
-        *at = if takes { here } else { *at };
+        *at = if takes { number } else { *at };
     }
 }
 
