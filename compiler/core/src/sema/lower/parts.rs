@@ -70,7 +70,7 @@ impl Checker<'_> {
         // Rising terms first, then the constant if it stands first or is added, then what is taken off.
         let constant = form.constant.known()?;
         let mut terms = vec![];
-        for (var, coefficient) in &form.terms {
+        for (var, coefficient) in form.terms.iter() {
             let at = builder.vars.iter().position(|v| v == var)?;
             let index = builder
                 .graph

@@ -13,13 +13,13 @@ use crate::sema::{
     definitions::tensors::Definition,
     expressions::arena::{ExprId, Form, TensorRef, Ty, VarId},
     rounds::block::Rounds,
-    sizes::linear::Linear,
+    sizes::linear::{Linear, Terms},
     sizes::ranges::{Obligation, Open, Reach, Stated, StatedBy},
     sizes::size::Size,
 };
 use ein_plan::{DType, Function, Scalar};
 use einc_diag::Diagnostic;
-use std::{collections::BTreeMap, rc::Rc};
+use std::rc::Rc;
 
 impl Checker<'_> {
     /// The last value of a range.
@@ -240,7 +240,7 @@ impl Checker<'_> {
     /// The least and greatest value of a form, where the signs of its coefficients are known.
     pub(crate) fn ends(&self, form: &Linear) -> (Option<Size>, Option<Size>) {
         let (mut low, mut high) = (Some(form.constant.clone()), Some(form.constant.clone()));
-        for (var, coefficient) in &form.terms {
+        for (var, coefficient) in form.terms.iter() {
             let reach = self
                 .extent(*var)
                 .and_then(|extent| extent.subtract(&Size::number(1)).ok())
@@ -416,7 +416,7 @@ impl Checker<'_> {
             Form::Constant(Scalar::Int(value)) => Some(Linear::constant(Size::number(*value))),
             Form::Index(var) => Some(Linear {
                 constant: Size::number(0),
-                terms: BTreeMap::from([(*var, Size::number(1))]),
+                terms: Terms::index(*var),
             }),
             Form::SizeOf(var) => self.extent(*var).map(Linear::constant),
             Form::Convert(argument) if self.is_integral(*argument) => {

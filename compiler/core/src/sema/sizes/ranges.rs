@@ -19,7 +19,8 @@ use crate::sema::{
 };
 use ein_plan::Reduction;
 use einc_diag::{Diagnostic, Span};
-use std::{collections::HashMap, rc::Rc};
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
 
 /// Who says how far an index runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +138,7 @@ pub(crate) struct Indices {
     /// Statements being read, the innermost last.
     pub(crate) open: Vec<Open>,
     /// Expressions as affine forms over indices, where they are ones.
-    pub(crate) linears: HashMap<ExprId, Option<Rc<Linear>>>,
+    pub(crate) linears: FxHashMap<ExprId, Option<Rc<Linear>>>,
     /// Every read with its positions.
     pub(crate) reads: Vec<(TensorRef, Vec<ExprId>)>,
 }

@@ -149,7 +149,7 @@ impl<'a> Checker<'a> {
     fn places_given(&self, form: &Linear) -> Result<Size, String> {
         let zero = Size::number(0);
         let mut open: Vec<(VarId, Size, Size)> = vec![];
-        for (var, coefficient) in &form.terms {
+        for (var, coefficient) in form.terms.iter() {
             let extent = self.extent(*var).unwrap_or_else(|| zero.clone());
             let step = match coefficient.at_least_zero() {
                 Some(false) => zero.subtract(coefficient),
