@@ -1,6 +1,6 @@
 //! Programs of an older version of the language in the words of this one.
 //!
-//! What the compiler knows to write instead is written, until nothing of the kind is left. A name that has become an element type since is
+//! The compiler knows what to write instead; that is written, until nothing of the kind is left. A name that has become an element type since is
 //! another name. Must not know what is wrong with a program.
 //!
 //! ```text
@@ -13,7 +13,7 @@ use einc_diag::{Diagnostic, FileId, Span};
 use einc_driver::{load, purpose::Purpose, session, settings::Settings};
 use std::path::Path;
 
-/// What stands in the place of a part of the text.
+/// A part of the text, and the text in its place.
 struct Fix {
     span: Span,
     text: String,
