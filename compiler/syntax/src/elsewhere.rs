@@ -96,7 +96,7 @@ pub const LIBRARY: [(&str, &[&str]); 9] = [
     ),
 ];
 
-/// What to write for a function of the standard library, or of another language.
+/// Says what to write for a function of the standard library, or of another language.
 pub fn function(name: &str) -> Option<String> {
     let (prefix, own) = name.rsplit_once('.').unwrap_or(("", name));
     let is_foreign = matches!(

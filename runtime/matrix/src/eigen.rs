@@ -39,7 +39,7 @@ pub(super) fn eigen<T: Number>(a: &Matrix<T>) -> Result<Vec<T>, Problem> {
     Ok(all.map(T::from_wide).collect())
 }
 
-/// What a column is multiplied by, so that it has its length and its direction.
+/// The factor that gives a column its length and its direction.
 fn factor(vectors: MatRef<'_, c64>, k: usize) -> c64 {
     let column = || (0..vectors.nrows()).map(move |i| vectors[(i, k)]);
     let largest = column().fold(0.0, |most: f64, x| most.max(x.norm()));

@@ -12,7 +12,7 @@ use super::Matrix;
 /// Parts of a complex number.
 type Complex = (f64, f64);
 
-/// What is smaller than this part of the matrix is a rounding error of the iteration.
+/// A value below this part of the matrix is a rounding error of the iteration.
 const ROUNDING: f64 = 1e-10;
 
 fn add(a: Complex, b: Complex) -> Complex {

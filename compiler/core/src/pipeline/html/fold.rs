@@ -10,7 +10,7 @@
 use crate::pipeline::report::PlanReport;
 use rustc_hash::FxHashMap;
 
-/// What a step is for.
+/// The purpose of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Phase {
     Source,
@@ -94,7 +94,7 @@ pub(super) fn fold(report: &PlanReport) -> Folded {
     }
 }
 
-/// What reads gradients is an update, and so is what only updates read.
+/// A step that reads gradients is an update, and so is one that only updates read.
 fn phases(report: &PlanReport, (reads, readers): (&[Vec<usize>], &[Vec<usize>])) -> Vec<Phase> {
     let mut phase = vec![Phase::Forward; report.steps.len()];
     for (at, step) in report.steps.iter().enumerate() {
@@ -185,7 +185,7 @@ fn known_part(known: &FxHashMap<&str, String>, tensor: &str) -> Option<String> {
     }
 }
 
-/// What a tensor is the gradient of, if it is one.
+/// The tensor that a gradient is of, if the name is that of a gradient.
 fn gradient_of(tensor: &str) -> Option<&str> {
     match tensor.strip_prefix("grad.") {
         Some(of) => Some(of),
