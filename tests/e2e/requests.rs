@@ -1,6 +1,6 @@
 //! Numbers as data, definitions that are shown or saved though they are no outputs, and inputs that nothing needs.
 
-use einc_tests::{Tensor, einc, run};
+use einc_tests::{Finished, Tensor, einc, run};
 use std::path::Path;
 use std::process::Command;
 
@@ -128,18 +128,20 @@ fn what_nothing_needs_needs_no_data() {
         .says(&["E0710", "`lr` has no data"]);
 }
 
+fn start_in(folder: &Path, arguments: &[&str]) -> Finished {
+    let mut command = Command::new(einc_tests::einc_path());
+    run(command
+        .args(arguments)
+        .env("NO_COLOR", "1")
+        .current_dir(folder))
+}
+
 /// A file of several arrays, given without a key: the option that names one, of the tensor's own name if there is one.
 #[test]
 fn an_archive_without_a_key_is_told_which_arrays_it_has() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-    let start = |arguments: &[&str]| {
-        let mut command = Command::new(einc_tests::einc_path());
-        run(command
-            .args(arguments)
-            .env("NO_COLOR", "1")
-            .current_dir(folder.path()))
-    };
+    let start = |arguments: &[&str]| start_in(folder.path(), arguments);
     write(
         "two.ein",
         "a[i < 3] = 1.0 * i\nx = 2.0\noutput a; output x\n",
@@ -165,13 +167,7 @@ fn an_archive_without_a_key_is_told_which_arrays_it_has() {
 fn parts_of_weights_begin_params() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-    let start = |arguments: &[&str]| {
-        let mut command = Command::new(einc_tests::einc_path());
-        run(command
-            .args(arguments)
-            .env("NO_COLOR", "1")
-            .current_dir(folder.path()))
-    };
+    let start = |arguments: &[&str]| start_in(folder.path(), arguments);
     let train = "loss = sum[i,j] a[i,j]^2 + sum[j] head[j]
 train { loss: loss; steps: 1; optimizer: sgd(lr: 0.5) }
 ";

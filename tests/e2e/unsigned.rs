@@ -93,7 +93,7 @@ fn bits(values: impl IntoIterator<Item = f64>) -> Vec<u64> {
     values.into_iter().map(f64::to_bits).collect()
 }
 
-/// What each definition is, as the bits of its elements; of narrower types widened.
+/// The bits of the elements of each definition; narrower types are widened.
 fn expected(a: &[u64], b: &[u64]) -> Vec<(&'static str, Vec<u64>)> {
     let both = |f: fn(u64, u64) -> u64| {
         a.iter()

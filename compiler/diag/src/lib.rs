@@ -61,7 +61,7 @@ pub struct Label {
     pub span: Span,
     /// A few words about the place ("`j` runs over 3 here"); may be empty.
     pub message: String,
-    /// What to write there: with all such changes made, the text means what it meant, and the diagnostic is gone. `None` where none is known
+    /// The text to write there: with all such changes made, the text means what it meant, and the diagnostic is gone. `None` where none is known
     /// to be right.
     pub fix: Option<String>,
 }

@@ -120,34 +120,23 @@ impl World for Disk<'_> {
         });
         match header {
             Ok(header) => Ok(Some(header)),
-            Err(error) => {
-                let told = data_error(name, input.span, &error);
+            Err(mut error) => {
                 let is_given = self.inputs.is_some_and(|inputs| inputs.contains_key(name));
-                Err(match is_given && file.key.is_none() {
-                    true => with_key(told, name, &file.path),
-                    false => told,
-                })
+                if is_given && let Some(first) = error.keys.first() {
+                    let key = if error.keys.contains(name) {
+                        name
+                    } else {
+                        first
+                    };
+                    let here = std::env::current_dir().unwrap_or_default();
+                    let path = Path::new(&file.path);
+                    let path = path.strip_prefix(&here).unwrap_or(path).display();
+                    error.help = Some(format!("write `--input {name}={path}::{key}`"));
+                }
+                Err(data_error(name, input.span, &error))
             }
         }
     }
-}
-
-/// An error about a file of several arrays that the command line gives: the option that names one of them, the tensor's own if it is there.
-fn with_key(mut diagnostic: Diagnostic, name: &str, path: &str) -> Diagnostic {
-    let first = diagnostic.help.first().and_then(|help| {
-        let (_, key) = help.strip_prefix("load(\"")?.rsplit_once(", \"")?;
-        key.strip_suffix("\")").map(str::to_owned)
-    });
-    if let Some(first) = first {
-        let (_, listed) = diagnostic.message.rsplit_once(": ").unwrap_or_default();
-        let has_own = listed.contains(&format!("`{name}`"));
-        let key = if has_own { name } else { first.as_str() };
-        let here = std::env::current_dir().unwrap_or_default();
-        let path = Path::new(path);
-        let path = path.strip_prefix(&here).unwrap_or(path);
-        diagnostic.help = vec![format!("write `--input {name}={}::{key}`", path.display())];
-    }
-    diagnostic
 }
 
 /// The diagnostic for data of an input that cannot be read.

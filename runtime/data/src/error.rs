@@ -20,6 +20,8 @@ pub struct DataError {
     pub message: String,
     /// What to do about it, where that is known.
     pub help: Option<String>,
+    /// The arrays of the file, if one of them must be named.
+    pub keys: Vec<String>,
 }
 
 impl fmt::Display for DataError {
@@ -80,6 +82,7 @@ impl Place {
             file: self.file.clone(),
             message,
             help: None,
+            keys: vec![],
         }
     }
 

@@ -45,7 +45,7 @@ pub struct Matrix<T> {
 
 /// A type in which matrices are computed: `f32` and `f64`.
 pub trait Real: Copy + PartialOrd + Send + Sync + Sized {
-    /// What an operation with one matrix gives, several results one behind the other: `cholesky`, `inv`, `qr`, `eigh`, `eig`,
+    /// Computes an operation with one matrix, several results one behind the other: `cholesky`, `inv`, `qr`, `eigh`, `eig`,
     /// `svd`, `logdet`, and the LU that these and `solve` share. Other functions give nothing.
     ///
     /// # Errors
@@ -279,7 +279,7 @@ fn solve<T: Number>(a: &Matrix<T>, sides: &[Vec<T>]) -> Result<Vec<Vec<T>>, Prob
     Ok((0..sides.len()).map(column).collect())
 }
 
-/// What an operation with one matrix gives, several results one behind the other.
+/// Computes an operation with one matrix, several results one behind the other.
 fn factor<T: Number>(operation: Function, a: Matrix<T>) -> Result<Vec<T>, Problem> {
     begin();
     let mut values = vec![];

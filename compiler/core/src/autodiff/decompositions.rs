@@ -331,7 +331,7 @@ impl Maker<'_, '_> {
     }
 
     /// The rows x with factor · x = side's row.
-    fn rows(&mut self, factor: TensorId, side: TensorId, m: u64, n: u64) -> TensorId {
+    pub(super) fn rows(&mut self, factor: TensorId, side: TensorId, m: u64, n: u64) -> TensorId {
         let mut draft = self.draft(&[m, n]);
         let (i, j) = (draft.own(0), draft.own(1));
         let sketch = &mut draft.sketch;

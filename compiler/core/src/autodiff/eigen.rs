@@ -177,14 +177,14 @@ impl Maker<'_, '_> {
     /// Ā of a square matrix of `n` rows.
     pub(super) fn eig(&mut self, argument: &Argument, number: usize, n: u64) -> Piece {
         let middle = self.middle(n);
-        // M Vᴴ, its real part above its imaginary one.
+        // M Vᴴ, a row for each of its columns: its real part, and its imaginary one behind it.
         let right = self.pair((&[n, n, n], 2), "right", |m, draft| {
             let (k, j, l) = (draft.own(0), draft.own(1), draft.own(2));
             let (v, middle) = (m.vector(draft, n, [j, l]), m.both(draft, middle, &[k, l]));
             inner(draft, v, middle)
         });
-        let mut draft = self.draft(&[2 * n, n]);
-        let (r, j) = (draft.own(0), draft.own(1));
+        let mut draft = self.draft(&[n, 2 * n]);
+        let (j, r) = (draft.own(0), draft.own(1));
         let (is_upper, row) = halves(&mut draft, r, n);
         let [re, im] = self.both(&mut draft, right, &[row, j]);
         let root = draft.sketch.select(is_upper, re, im);
@@ -201,14 +201,7 @@ impl Maker<'_, '_> {
         let below = sketch.select(is_left, turned, re);
         let root = sketch.select(is_upper, above, below);
         let matrix = self.tensor(draft, 2, root, "matrix");
-        let mut draft = self.draft(&[n, 2 * n]);
-        let (j, r) = (draft.own(0), draft.own(1));
-        let sketch = &mut draft.sketch;
-        let (rows, columns) = (sketch.whole(-1), sketch.whole(-2));
-        let matrix = self.made(&mut draft, matrix, &[rows, columns]);
-        let right = self.made(&mut draft, side, &[rows, j]);
-        let root = draft.sketch.apply(Function::Solve, &[matrix, right, r]);
-        let solved = self.tensor(draft, 2, root, "solved");
+        let solved = self.rows(matrix, side, n, 2 * n);
         self.over(argument, number, &[], |m, draft| {
             let (r, c) = (draft.own(0), draft.own(1));
             m.made(draft, solved, &[c, r])

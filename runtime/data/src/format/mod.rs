@@ -243,12 +243,12 @@ pub(crate) fn choose(
         return if keys.len() == 1 {
             Ok(0)
         } else {
-            Err(place
-                .error(
-                    NO_KEY,
-                    format_args!("holds {} arrays; say which: {}", keys.len(), listed()),
-                )
-                .help(format!("load(\"{}\", \"{}\")", place.file, keys[0])))
+            let what = format_args!("holds {} arrays; say which: {}", keys.len(), listed());
+            let error = place.error(NO_KEY, what);
+            Err(DataError {
+                keys: keys.to_vec(),
+                ..error.help(format!("load(\"{}\", \"{}\")", place.file, keys[0]))
+            })
         };
     };
     if let Some(at) = keys.iter().position(|key| key == wanted) {

@@ -13,6 +13,7 @@ use super::fold::{Folded, Phase, fold};
 use super::steps::{graphs, shortened};
 use super::{escaped, number};
 use crate::pipeline::report::PlanReport;
+use std::collections::BTreeSet;
 
 /// Width of the page, of the names of phases, and the space around boxes, in pixels.
 const WIDTH: usize = 1200;
@@ -53,7 +54,7 @@ struct Page<'a> {
     report: &'a PlanReport,
     folded: Folded,
     has_gradients: bool,
-    /// What links open.
+    /// The sections that links open.
     sections: Vec<String>,
 }
 
@@ -117,17 +118,23 @@ impl Page<'_> {
 
     /// The section of steps of one part.
     fn section(&mut self, title: &str, phase: Phase, steps: &[usize]) -> usize {
-        let moved: u64 = steps.iter().map(|at| self.report.steps[*at].transfer).sum();
         let text = format!(
             "<h3>{}: {}</h3>\n<p>{} steps, {} floats transferred{}.</p>\n{}",
             escaped(title),
             phase.name(self.has_gradients),
             steps.len(),
-            number(moved),
+            number(self.moved(steps)),
             self.read_from(steps),
             graphs(self.report, steps, None)
         );
         self.add(&text)
+    }
+
+    /// Floats that some steps transfer, in all the rounds that they are taken.
+    fn moved(&self, steps: &[usize]) -> u64 {
+        let steps = steps.iter().map(|at| &self.report.steps[*at]);
+        let moved = steps.map(|step| step.transfer.saturating_mul(step.times));
+        moved.fold(0, u64::saturating_add)
     }
 
     /// `; reads model: forward, W`.
@@ -135,17 +142,21 @@ impl Page<'_> {
         let Folded {
             parts, phase, part, ..
         } = &self.folded;
-        let mut names: Vec<String> = vec![];
+        // All of them are of one phase of one part.
+        let own = steps.first().map(|at| (phase[*at], part[*at]));
+        let mut read: Vec<(Phase, usize)> = vec![];
         for from in steps.iter().flat_map(|at| &self.folded.reads[*at]) {
-            let name = format!(
-                "{}: {}",
-                parts[part[*from]],
-                phase[*from].name(self.has_gradients)
-            );
-            if !steps.contains(from) && !names.contains(&name) {
-                names.push(name);
+            let from = (phase[*from], part[*from]);
+            if Some(from) != own && !read.contains(&from) {
+                read.push(from);
             }
         }
+        let names = read.into_iter();
+        let names = names.map(|(phase, part)| {
+            let phase = phase.name(self.has_gradients);
+            format!("{}: {phase}", parts[part])
+        });
+        let names: Vec<String> = names.collect();
         match names.is_empty() {
             true => String::new(),
             false => format!("; reads {}", escaped(&names.join(", "))),
@@ -185,10 +196,9 @@ impl Page<'_> {
             svg.push_str(&format!("<text x=\"0\" y=\"{top}\">{name}</text>\n"));
         }
         let across = step - SPACE.0;
-        for to in cells {
-            for from in cells.iter().filter(|from| self.is_read(from, to)) {
-                svg.push_str(&edge((place(from), from), (place(to), to), across));
-            }
+        for (from, to) in self.edges(cells) {
+            let (from, to) = (&cells[from], &cells[to]);
+            svg.push_str(&edge((place(from), from), (place(to), to), across));
         }
         for cell in cells {
             svg.push_str(&self.boxed(cell, place(cell), across));
@@ -197,20 +207,30 @@ impl Page<'_> {
         svg
     }
 
-    /// Returns whether a box reads another one, in its own row or the one above.
-    fn is_read(&self, from: &Cell, to: &Cell) -> bool {
-        let near = from.phase == to.phase && from.column != to.column
-            || from.phase as usize + 1 == to.phase as usize;
-        let mut read = to.steps.iter().flat_map(|at| &self.folded.reads[*at]);
-        near && read.any(|read| from.steps.contains(read))
+    /// Returns which box is read by which, in its own row or the one above.
+    fn edges(&self, cells: &[Cell]) -> BTreeSet<(usize, usize)> {
+        let mut cell_of = vec![None; self.report.steps.len()];
+        for (number, cell) in cells.iter().enumerate() {
+            cell.steps.iter().for_each(|at| cell_of[*at] = Some(number));
+        }
+        let mut edges = BTreeSet::new();
+        for (to, cell) in cells.iter().enumerate() {
+            let read = cell.steps.iter().flat_map(|at| &self.folded.reads[*at]);
+            for from in read.filter_map(|at| cell_of[*at]) {
+                let other = &cells[from];
+                let is_beside = other.phase == cell.phase && from != to;
+                if is_beside || other.phase as usize + 1 == cell.phase as usize {
+                    edges.insert((from, to));
+                }
+            }
+        }
+        edges
     }
 
     fn boxed(&self, cell: &Cell, (x, y): (usize, usize), width: usize) -> String {
-        let steps = || cell.steps.iter().map(|at| &self.report.steps[*at]);
-        let moved: u64 = steps()
-            .map(|step| step.transfer.saturating_mul(step.times))
-            .sum();
-        let work: f64 = steps()
+        let moved = self.moved(&cell.steps);
+        let steps = cell.steps.iter().map(|at| &self.report.steps[*at]);
+        let work: f64 = steps
             .map(|step| step.flops as f64 * step.times as f64)
             .sum();
         let plural = if cell.steps.len() == 1 { "" } else { "s" };

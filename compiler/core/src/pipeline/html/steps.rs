@@ -61,9 +61,12 @@ fn carried(report: &PlanReport, of: usize) -> String {
 
 /// Steps in layers.
 fn graph(report: &PlanReport, here: &[usize]) -> String {
+    let mut is_here = vec![false; report.steps.len()];
+    here.iter().for_each(|at| is_here[*at] = true);
+    let is_here = &is_here;
     let inputs = |at: usize| {
         let inputs = report.steps[at].inputs.iter().copied();
-        inputs.filter(move |input| *input < at && here.contains(input))
+        inputs.filter(move |input| *input < at && is_here[*input])
     };
     let mut layer = vec![0usize; report.steps.len()];
     let mut layers: Vec<Vec<usize>> = vec![];

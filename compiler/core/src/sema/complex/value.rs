@@ -244,7 +244,7 @@ impl<'c, 'a> Splitter<'c, 'a> {
         self.products_inside.get(id.0 as usize) == Some(&true)
     }
 
-    /// What an expression becomes where a condition holds, or does not hold.
+    /// Returns what an expression becomes where a condition holds, or does not hold.
     pub(crate) fn under<T>(
         &mut self,
         condition: ExprId,

@@ -222,7 +222,7 @@ impl<'a> Checker<'a> {
         self.differentiated(context, value, false)
     }
 
-    /// The same of a value that, if `complex`, may be complex.
+    /// Returns the tensor and the positions of a value that is differentiated; if `complex`, it may be complex.
     pub(crate) fn differentiated(
         &mut self,
         context: &mut Context<'_, 'a>,

@@ -100,7 +100,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// What to write in the place of an unknown name, by what it may have meant.
+    /// Says what to write in the place of an unknown name, by what it may have meant.
     fn suggestion(
         &self,
         (file, name): (FileId, &str),

@@ -190,7 +190,7 @@ impl Checker<'_> {
         self.turned(bits)
     }
 
-    /// What a reduction of u64 is, where it is that of others: norms of what is not negative.
+    /// Returns the reduction that one of u64 is: a norm of numbers that are not negative is a plainer one.
     pub(crate) fn unsigned_reduction(reduction: Reduction) -> Reduction {
         match reduction {
             Reduction::Norm1 => Reduction::Sum,
