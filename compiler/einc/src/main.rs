@@ -6,12 +6,16 @@
 //! einc run model.ein --dim N=1000 --sites 4
 //! ```
 
+mod allocator;
 mod verbs;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use einc_codegen::shim;
 use einc_driver::{environment, exit, launcher};
 use std::env;
+
+#[global_allocator]
+static ALLOCATOR: allocator::BySize = allocator::BySize::new();
 
 const AFTER_HELP: &str = "\
 Examples:
