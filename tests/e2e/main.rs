@@ -20,6 +20,7 @@ mod odd;
 mod operations;
 mod other_data;
 mod out_of_core;
+mod out_of_core_training;
 mod over;
 mod plans;
 mod printed;

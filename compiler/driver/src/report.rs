@@ -10,7 +10,7 @@
 use ein_comm::CommError;
 use ein_device::Device;
 use ein_device_cpu::Cpu;
-use ein_exec::{ErrorKind, Report, RunError, Session};
+use ein_exec::{ErrorKind, Report, RunError, Session, Spilled};
 use ein_plan::{Plan, memory, traffic};
 use einc_diag::{Diagnostic, FileId, Span};
 use std::collections::BTreeMap;
@@ -46,16 +46,7 @@ pub fn figures(plan: &Plan, report: &Report, resident: Option<u64>) -> String {
             stated.bytes
         ));
     }
-    for (site, found) in report.spilled.iter().enumerate() {
-        line(format!(
-            "site {site}: wrote {} bytes to disk and read {} in {:.3} s of {:.3} s: {:.2} times as long as without",
-            found.written,
-            found.read,
-            found.time.as_secs_f64(),
-            found.whole.as_secs_f64(),
-            found.slowdown()
-        ));
-    }
+    resting(report).into_iter().for_each(&mut line);
     let mut stated: BTreeMap<(u32, u32), (u64, u64)> = BTreeMap::new();
     let times = plan.times_of_steps(&report.rounds);
     for ((step, traffic), times) in plan.steps.iter().zip(traffic::by_step(plan)).zip(times) {
@@ -128,12 +119,31 @@ pub fn session_figures(
     for (site, (stated, held)) in stated.iter().zip(&report.peak_bytes).enumerate() {
         text += &format!("stats: site {site}: stated peak {stated} bytes, held {held} bytes\n");
     }
+    for line in resting(report) {
+        text += &format!("stats: {line}\n");
+    }
     let sum: u64 = stated.iter().sum();
     text += &format!("stats: stated peak bytes = {sum}\n");
     if let Some(resident) = resident {
         text += &format!("stats: measured peak bytes = {resident}\n");
     }
     text
+}
+
+/// A line for each site about values that rested on disk.
+fn resting(report: &Report) -> Vec<String> {
+    let sites = report.spilled.iter().enumerate();
+    let line = |(site, found): (usize, &Spilled)| {
+        format!(
+            "site {site}: wrote {} bytes to disk and read {} in {:.3} s of {:.3} s: {:.2} times as long as without",
+            found.written,
+            found.read,
+            found.time.as_secs_f64(),
+            found.whole.as_secs_f64(),
+            found.slowdown()
+        )
+    };
+    sites.map(line).collect()
 }
 
 /// Why a run stopped, with the line that asked for what failed. `None` for a mistake of einc's own.

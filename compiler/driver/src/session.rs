@@ -189,9 +189,7 @@ pub fn prepare(
             sites,
             ..checked.configuration
         };
-        let mut options = checked_options(&configuration, sites)?;
-        // Params and states stay in memory between steps.
-        options.criteria.spill = false;
+        let options = checked_options(&configuration, sites)?;
         let compile = |program: &einsum::Program, options: &pipeline::Options| {
             Ok(compiled(program, options, time_limit)?.plan)
         };

@@ -13,7 +13,11 @@ use einc_core::{einsum, pipeline::Options, sema::training::Training};
 use einc_diag::Diagnostic;
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
-/// Plans everything that a session walks.
+/// How often a session is planned for less memory, since its plans do not fit beside what the session carries.
+const ATTEMPTS: usize = 4;
+
+/// Plans everything that a session walks. A plan counts what it reads itself; where the session needs more than the limit because of what
+/// else it carries, the plans are made for as much less.
 ///
 /// # Errors
 /// The errors of `compile`, and a session that does not fit.
@@ -22,13 +26,47 @@ pub fn plan(
     options: &Options,
     compile: &dyn Fn(&einsum::Program, &Options) -> Result<Plan, Failure>,
 ) -> Result<Session, Failure> {
+    let Some(limit) = options.criteria.memory else {
+        return planned(training, options, compile);
+    };
+    let mut within = options.clone();
+    let mut session = planned(training.clone(), options, compile)?;
+    let most = |session: &Session| peaks(session).into_iter().max().unwrap_or(0);
+    let refusal = too_large(most(&session), limit, options.criteria.spill);
+    let mut room = limit;
+    for _ in 0..ATTEMPTS {
+        let beyond = most(&session).saturating_sub(limit);
+        if beyond == 0 {
+            return Ok(session);
+        }
+        room = room.min(own_peak(&session)).saturating_sub(beyond);
+        within.criteria.memory = Some(room);
+        // That the plans do not fit in less says less than how much the session lacks.
+        session = match planned(training.clone(), &within, compile) {
+            Ok(session) => session,
+            Err(_) => break,
+        };
+    }
+    Err(refusal)
+}
+
+/// The most that one of the session's plans needs of what it reads and makes itself.
+fn own_peak(session: &Session) -> u64 {
+    let peaks = session.all_programs().flat_map(|plan| memory::peaks(plan));
+    peaks.map(|peak| peak.bytes).max().unwrap_or(0)
+}
+
+/// A session of plans that are each made for the options' memory.
+fn planned(
+    training: Training,
+    options: &Options,
+    compile: &dyn Fn(&einsum::Program, &Options) -> Result<Plan, Failure>,
+) -> Result<Session, Failure> {
     let one = alone(options);
-    let session = training.planned(
+    training.planned(
         &|program| compile(program, options).map(Arc::new),
         &|program| compile(program, &one).map(Arc::new),
-    )?;
-    fits(&session, options)?;
-    Ok(session)
+    )
 }
 
 /// How the steps that a site makes by itself are planned. Beside other sites' steps there is nothing whose number could change a sum, so they
@@ -229,17 +267,15 @@ fn bytes_of(carried: &Carried) -> u64 {
     Format::default().bytes_of(carried.dtype, &carried.shape)
 }
 
-fn fits(session: &Session, options: &Options) -> Result<(), Failure> {
-    let most = peaks(session).into_iter().max().unwrap_or(0);
-    let Some(memory) = options.criteria.memory.filter(|memory| most > *memory) else {
-        return Ok(());
-    };
-    Err(Failure::wrong(vec![
-        Diagnostic::error(
-            "E0996",
-            format!("training needs {most} bytes at a site, of which `--memory` allows {memory}"),
-        )
-        .help("the states of the optimizer and the params stay in memory beside the tensors of a step")
-        .help("use more sites, a smaller batch, or `accumulate:`"),
-    ]))
+fn too_large(most: u64, limit: u64, spill: bool) -> Failure {
+    let refusal = Diagnostic::error(
+        "E0996",
+        format!("training needs {most} bytes at a site, of which `--memory` allows {limit}"),
+    )
+    .help("the states of the optimizer and the params stay in memory beside the tensors of a step")
+    .help("use more sites, a smaller batch, or `accumulate:`");
+    Failure::wrong(vec![match spill {
+        true => refusal,
+        false => refusal.help("or let tensors of a step rest on disk between two uses, `--spill`"),
+    }])
 }

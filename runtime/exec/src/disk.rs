@@ -8,13 +8,16 @@
 //! ```
 
 use crate::error::{ErrorKind, RunError};
+use crate::meet::share_numbers;
 use crate::store::{Tuple, Tuples};
+use ein_comm::Communicator;
 use ein_data::DataError;
 use ein_device::{Buffer, Device};
 use ein_plan::{RelationId, RelationType};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::AddAssign;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,6 +40,41 @@ impl Spilled {
     pub fn slowdown(&self) -> f64 {
         let rest = self.whole.saturating_sub(self.time).as_secs_f64();
         self.whole.as_secs_f64() / rest.max(1e-9)
+    }
+}
+
+impl Spilled {
+    /// The figures of every site, known at every site; none if nothing went to disk anywhere.
+    pub(crate) fn at_all_sites(self, comm: &dyn Communicator) -> Result<Vec<Spilled>, RunError> {
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let mine = [
+            self.written,
+            self.read,
+            nanoseconds(self.time),
+            nanoseconds(self.whole),
+        ];
+        let mine = mine.into_iter().map(|number| number as i64).collect();
+        let all = share_numbers(comm, mine)?;
+        let of = |site: &Vec<i64>| Spilled {
+            written: site[0] as u64,
+            read: site[1] as u64,
+            time: Duration::from_nanos(site[2] as u64),
+            whole: Duration::from_nanos(site[3] as u64),
+        };
+        let all: Vec<Spilled> = all.iter().map(of).collect();
+        match all.iter().any(|site| site.written > 0) {
+            true => Ok(all),
+            false => Ok(vec![]),
+        }
+    }
+}
+
+impl AddAssign for Spilled {
+    fn add_assign(&mut self, other: Spilled) {
+        self.written += other.written;
+        self.read += other.read;
+        self.time += other.time;
+        self.whole += other.whole;
     }
 }
 

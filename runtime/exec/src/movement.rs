@@ -170,7 +170,7 @@ fn gather(
 
 /// The sites that get a tuple from `me`, which holds it: of those that `to` names and that do not hold it, the ones
 /// that agree with `me` along every axis where holders are at all coordinates.
-fn receivers(
+pub(crate) fn receivers(
     mesh: &Mesh,
     from: &RelationType,
     to: &RelationType,
@@ -194,7 +194,7 @@ fn receivers(
 }
 
 /// What the tuples with these keys hold, columns of a tuple one after the other.
-fn kinds(relation: &RelationType, keys: &[Vec<u32>]) -> Vec<BufferType> {
+pub(crate) fn kinds(relation: &RelationType, keys: &[Vec<u32>]) -> Vec<BufferType> {
     keys.iter()
         .flat_map(|key| {
             let shape: Vec<usize> = relation
@@ -209,7 +209,7 @@ fn kinds(relation: &RelationType, keys: &[Vec<u32>]) -> Vec<BufferType> {
 }
 
 /// Tuples from each site's keys and buffers, which go together in order, in the device's memory.
-fn together(
+pub(crate) fn together(
     relation: &RelationType,
     keys: Vec<Vec<Vec<u32>>>,
     buffers: Vec<Tuple>,

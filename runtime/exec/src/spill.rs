@@ -6,12 +6,10 @@
 
 use crate::disk::Spilled;
 use crate::error::RunError;
-use crate::meet::share_numbers;
 use crate::walk::Walker;
 use ein_comm::Communicator;
 use ein_plan::RelationId;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 impl Walker<'_> {
     /// Puts on disk what rests from a step on, and fetches what is needed from it on.
@@ -50,30 +48,11 @@ impl Walker<'_> {
         }
     }
 
-    /// What rested at every site; known at every site.
-    pub fn spilled(&self) -> Result<Vec<Spilled>, RunError> {
-        if self.plan.spills.is_empty() && self.plan.streams.is_empty() {
-            return Ok(vec![]);
+    /// What rested at this site while the steps were taken.
+    pub fn spilled(&self) -> Spilled {
+        Spilled {
+            whole: self.took,
+            ..self.disk.spilled
         }
-        let own = self.disk.spilled;
-        let mine = [
-            own.written,
-            own.read,
-            nanoseconds(own.time),
-            nanoseconds(self.took),
-        ];
-        let mine = mine.into_iter().map(|number| number as i64).collect();
-        let all = share_numbers(*self.comm.inner(), mine)?;
-        let of = |site: &Vec<i64>| Spilled {
-            written: site[0] as u64,
-            read: site[1] as u64,
-            time: Duration::from_nanos(site[2] as u64),
-            whole: Duration::from_nanos(site[3] as u64),
-        };
-        Ok(all.iter().map(of).collect())
     }
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -6,13 +6,12 @@
 
 use crate::error::RunError;
 use crate::local::{self, Join, Place, ranges_at};
-use crate::made::fits;
 use crate::source;
 use crate::store::{Tuple, Tuples};
 use crate::walk::Walker;
 use ein_comm::Communicator;
 use ein_device::Buffer;
-use ein_plan::{Operation, RelationId, Step};
+use ein_plan::{JoinInput, Operation, Reduction, RelationId, Step};
 
 /// A tuple of a streamed operand, with its key.
 type Hand = Option<(Vec<u32>, Tuple)>;
@@ -43,17 +42,18 @@ impl Walker<'_> {
         let (mut held, mut made) = (0, Tuples::new());
         let mut visits = plan.visits(step, self.comm.site()).peekable();
         while let Some(visit) = visits.next() {
-            let tuple: Tuple = match &maker {
-                Some(maker) => maker(visit.key.clone())?.1,
-                None => {
-                    let next = visits.peek().and_then(|next| next.members.first());
-                    self.joined(step, (&visit.members, next), &mut hands, held)?
+            let next = visits.peek().and_then(|next| next.members.first());
+            let tuple: Tuple = match (&maker, &step.operation) {
+                (Some(maker), _) => maker(visit.key.clone())?.1,
+                (None, Operation::LocalAggregate { reduction, .. }) => {
+                    self.combined((step, *reduction), (&visit.members, next), held)?
                 }
+                (None, _) => self.joined(step, (&visit.members, next), &mut hands, held)?,
             };
             let bytes = bytes_of(&tuple);
             self.store.beside(held + bytes + in_hand(&hands));
             let one = Tuples::from([(visit.key, tuple)]);
-            fits(step, &one)?;
+            self.examined(step.result.0 as usize, step, &one)?;
             if streamed {
                 for (key, tuple) in one {
                     self.disk.put(step.result, key, &tuple)?;
@@ -93,7 +93,7 @@ impl Walker<'_> {
                 }
             }
             if let Some(next) = members.get(number + 1).or(next) {
-                self.expect(&join, next, hands);
+                self.expect(join.inputs, next, hands);
             }
             let place = Place {
                 plan,
@@ -119,9 +119,47 @@ impl Walker<'_> {
         sum.ok_or_else(|| RunError::internal("nothing makes up a tuple"))
     }
 
-    /// Has the tuples fetched that are joined next, meanwhile.
-    fn expect(&self, join: &Join<'_>, next: &[u32], hands: &[Hand]) {
-        for (input, hand) in join.inputs.iter().zip(hands) {
+    /// The combination of tuples of an aggregation's input, behind which `next` is read; `held` bytes of others are there.
+    fn combined(
+        &mut self,
+        (step, reduction): (&Step, Reduction),
+        (members, next): (&[Vec<u32>], Option<&Vec<u32>>),
+        held: u64,
+    ) -> Result<Tuple, RunError> {
+        let inputs = self.plan.read_in(step);
+        let input = inputs.first().map(|input| input.relation);
+        let input = input.ok_or_else(|| RunError::internal("an aggregation has an input"))?;
+        let mut sum: Option<Tuple> = None;
+        for (number, member) in members.iter().enumerate() {
+            let one = self.tuple_of(input, member)?;
+            if let Some(next) = members.get(number + 1).or(next) {
+                self.expect(&inputs, next, &[None]);
+            }
+            let before = sum.as_deref().map_or(0, bytes_of);
+            let read = match self.plan.is_streamed(input) {
+                true => bytes_of(&one),
+                false => 0,
+            };
+            sum = Some(match sum {
+                None => one,
+                Some(sum) => self.options.device.combine(reduction, sum, one),
+            });
+            self.store.beside(held + before + read);
+        }
+        sum.ok_or_else(|| RunError::internal("nothing makes up a tuple"))
+    }
+
+    /// A tuple of a relation that is here, in memory or on disk.
+    pub fn tuple_of(&mut self, relation: RelationId, key: &[u32]) -> Result<Tuple, RunError> {
+        match self.plan.is_streamed(relation) {
+            true => self.disk.get(relation, self.plan.kind(relation), key),
+            false => self.place().tuple(relation, key).cloned(),
+        }
+    }
+
+    /// Has the tuples fetched that are read next, meanwhile.
+    fn expect(&self, inputs: &[JoinInput], next: &[u32], hands: &[Hand]) {
+        for (input, hand) in inputs.iter().zip(hands) {
             let key = input.key_of(next);
             if self.plan.is_streamed(input.relation)
                 && hand.as_ref().is_none_or(|(held, _)| *held != key)
@@ -155,6 +193,6 @@ fn in_hand(hands: &[Hand]) -> u64 {
     tuples.map(|(_, tuple)| bytes_of(tuple)).sum()
 }
 
-fn bytes_of(columns: &[Buffer]) -> u64 {
+pub(crate) fn bytes_of(columns: &[Buffer]) -> u64 {
     columns.iter().map(Buffer::bytes).sum()
 }

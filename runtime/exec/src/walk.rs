@@ -9,11 +9,11 @@
 //! ```
 
 use crate::disk::Disk;
-use crate::error::{ErrorKind, RunError};
+use crate::error::RunError;
 use crate::local::{self, Place};
 use crate::made::{fits, not_a_number};
 use crate::meet::{agree, meet, share_numbers};
-use crate::movement::{self, Begun};
+use crate::movement::Begun;
 use crate::output::{self, Held};
 use crate::profile::Recorder;
 use crate::schedule::{Item, Schedule};
@@ -21,7 +21,7 @@ use crate::session::feed::Feed;
 use crate::store::{Store, Tuples};
 use crate::{Options, Report, Traffic};
 use ein_comm::{Communicator, Counting, Moved};
-use ein_plan::{BlockId, Operation, Plan, RelationId, Step, Sweep};
+use ein_plan::{BlockId, Plan, RelationId, Step, Sweep};
 use rayon::ThreadPool;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -149,7 +149,7 @@ impl<'a> Walker<'a> {
             saved,
             traffic,
             peak_bytes,
-            spilled: self.spilled()?,
+            spilled: self.spilled().at_all_sites(*self.comm.inner())?,
             rounds: self.made.clone(),
             profile: None,
             stopped: None,
@@ -311,25 +311,6 @@ impl<'a> Walker<'a> {
         self.options.patience.filter(|_| self.comm.sites() > 1)
     }
 
-    fn movement(&mut self, number: usize) -> Result<(), RunError> {
-        let plan = self.plan;
-        let step = &plan.steps[number];
-        let began = self.recorder.and_then(|(recorder, _)| recorder.begins());
-        self.enter(number, 1)?;
-        self.comm.begin(number);
-        let comm = *self.comm.inner();
-        let tuples = self.moved(step).map_err(|error| {
-            if error.kind != ErrorKind::Lost {
-                // The others wait for what this site cannot send.
-                comm.abort(&error.message);
-            }
-            self.located(error, number)
-        })?;
-        self.keep(number, step, tuples);
-        self.note(number, began);
-        Ok(())
-    }
-
     /// Comes to so many steps, from this one on, at which sites talk, and agrees with them that none has failed.
     pub fn enter(&mut self, first: usize, count: usize) -> Result<(), RunError> {
         self.current.store(first, Ordering::Relaxed);
@@ -402,24 +383,8 @@ impl<'a> Walker<'a> {
             .ok_or_else(|| RunError::internal(format!("r{} is used after its end", relation.0)))
     }
 
-    fn moved(&self, step: &Step) -> Result<Tuples, RunError> {
-        let places = (&self.comm as &dyn Communicator, &*self.options.device);
-        let mesh = &self.plan.mesh;
-        match &step.operation {
-            Operation::Broadcast { input } | Operation::Shuffle { input } => {
-                let (from, tuples) = (self.plan.kind(*input), self.tuples(*input)?);
-                movement::movement(places, mesh, from, &step.kind, tuples)
-            }
-            Operation::Window { input } => {
-                let (from, tuples) = (self.plan.kind(*input), self.tuples(*input)?);
-                movement::exchanged(places, mesh, (from, true), &step.kind, tuples)
-            }
-            _ => Err(RunError::internal("a local step moves nothing")),
-        }
-    }
-
     /// Checks what a step made, keeps it, and frees what is not needed any more.
-    fn keep(&mut self, number: usize, step: &Step, tuples: Tuples) {
+    pub fn keep(&mut self, number: usize, step: &Step, tuples: Tuples) {
         self.hold(number, step, tuples);
         if self.failure.is_none() {
             self.free(step);
@@ -427,24 +392,31 @@ impl<'a> Walker<'a> {
     }
 
     pub fn hold(&mut self, number: usize, step: &Step, tuples: Tuples) {
-        if let Err(error) = fits(step, &tuples) {
-            self.failure = Some(self.located(error, number));
-            return;
+        match self.examined(number, step, &tuples) {
+            Ok(()) => self.store.insert(step.result.into(), tuples),
+            Err(error) => self.failure = Some(self.located(error, number)),
         }
+    }
+
+    /// Checks what a step made, and looks at its values where that is asked for.
+    pub fn examined(
+        &mut self,
+        number: usize,
+        step: &Step,
+        tuples: &Tuples,
+    ) -> Result<(), RunError> {
+        fits(step, tuples)?;
         if self.looking && self.schedule.of_loss[number] {
-            self.look(number, &tuples);
+            self.look(number, tuples);
         }
-        if self.options.check_nan
-            && let Some(error) = not_a_number(step, &tuples)
-        {
-            self.failure = Some(self.located(error, number));
-            return;
+        match self.options.check_nan {
+            true => not_a_number(step, tuples).map_or(Ok(()), Err),
+            false => Ok(()),
         }
-        self.store.insert(step.result.into(), tuples);
     }
 
     /// Frees what a step frees, unless an exchange ends with it.
-    fn free(&mut self, step: &Step) {
+    pub fn free(&mut self, step: &Step) {
         if !self.schedule.ends[step.result.0 as usize] {
             self.free_all(&step.frees);
         }

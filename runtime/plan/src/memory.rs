@@ -242,6 +242,7 @@ impl Held<'_> {
             return;
         }
         match step.operation {
+            _ if plan.is_streamed(step.result) => {}
             Operation::Broadcast { .. } | Operation::Shuffle { .. } | Operation::Window { .. } => {
                 self.moved(step);
             }
@@ -251,7 +252,6 @@ impl Held<'_> {
             Operation::Loop {
                 value: LoopValue::Collected(block, part),
             } => self.rename(Name::Collected(block, part), own, &step.kind),
-            _ if plan.is_streamed(step.result) => {}
             _ => match plan.in_place(step).map(Name::Relation) {
                 Some(changed) if self.is_alone(changed) => self.rename(changed, own, &step.kind),
                 _ => self.result(step),

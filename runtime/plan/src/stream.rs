@@ -2,7 +2,8 @@
 //!
 //! A streamed relation is never held: the step that makes it writes each tuple as it is made, and a step that reads it has one of its
 //! tuples at a time. Such a step goes through the keys of its result in order, and for each of them through those that are combined; it reads a
-//! tuple when its key changes. Which relations may do so follows from the plan ([`Plan::streamable`]). Must not know files.
+//! tuple when its key changes. A broadcast or a shuffle goes in rounds: in round n every site sends the n-th tuple that it has of the input.
+//! Which relations may do so follows from the plan ([`Plan::streamable`]). Must not know files.
 //!
 //! ```text
 //! stream r0, r2      r2: {i: 90/3} f32[i, 40] = join k0(r0{i}, r1{}): three times 30 rows of r0 are read and 30 of r2 written
@@ -10,8 +11,8 @@
 
 use crate::ids::RelationId;
 use crate::memory;
-use crate::plan::{Fold, Operation, Plan, Step};
-use crate::relation::RelationType;
+use crate::plan::{Fold, JoinInput, Operation, Plan, Step};
+use crate::relation::{RelationType, sender};
 use crate::spill::Volume;
 use std::collections::BTreeSet;
 
@@ -45,27 +46,32 @@ impl Plan {
                 || (step.operation.inputs().into_iter()).any(|input| self.is_streamed(input)))
     }
 
-    /// The relations that could lie on disk so, ascending: outside of loops, sources and results of joins that joins alone read and no
-    /// loop begins with; none of what a session holds, changes in place or moves, nor of what steps that are taken together make or read.
+    /// The relations that could lie on disk so, ascending: outside of loops, sources and what is joined, aggregated, broadcast or shuffled, if
+    /// only such steps read it and no loop begins with it; none of what a session holds or changes in place, nor of what steps that are taken
+    /// together make or read.
     pub fn streamable(&self) -> Vec<RelationId> {
         let mut may: BTreeSet<RelationId> = BTreeSet::new();
-        if self.carried().next().is_some() {
-            return vec![];
-        }
         let (blocks, sweeps) = (self.blocks_of_steps(), self.sweeps_of_steps());
+        let exchanges = self.exchanges_of_steps();
+        let goes = |number: usize, step: &Step| match &step.operation {
+            Operation::LocalJoin { .. } => {
+                sweeps[number].is_none() && self.in_place(step).is_none()
+            }
+            Operation::Broadcast { .. } | Operation::Shuffle { .. } => exchanges[number].is_none(),
+            Operation::LocalAggregate { .. } => true,
+            _ => false,
+        };
         for (number, step) in self.steps.iter().enumerate() {
             let made = match &step.operation {
                 Operation::Source { source, .. } => !source.is_given(),
-                Operation::LocalJoin { .. } => self.is_by_itself(step, sweeps[number]),
-                _ => false,
+                _ => goes(number, step),
             };
             if made && blocks[number].is_none() {
                 may.insert(step.result);
             }
         }
         for (number, step) in self.steps.iter().enumerate() {
-            let joins = matches!(step.operation, Operation::LocalJoin { .. });
-            if !joins || !self.is_by_itself(step, sweeps[number]) {
+            if !goes(number, step) {
                 for input in step.operation.inputs() {
                     may.remove(&input);
                 }
@@ -76,22 +82,21 @@ impl Plan {
                 may.remove(&relation);
             }
         }
+        // A session holds what it carries on, and looks at what it is given.
+        if self.carried().next().is_some() {
+            for output in &self.outputs {
+                may.remove(&output.relation);
+            }
+        }
         may.into_iter().collect()
     }
 
-    fn is_by_itself(&self, step: &Step, sweep: Option<usize>) -> bool {
-        sweep.is_none() && self.in_place(step).is_none()
-    }
-
-    /// What a site goes through in a step, in order.
+    /// What a site goes through in a local step, in order.
     pub fn visits<'a>(&'a self, step: &'a Step, site: u32) -> impl Iterator<Item = Visit> + 'a {
-        let fold: Option<&Fold> = match &step.operation {
-            Operation::LocalJoin { fold, .. } => fold.as_ref(),
-            _ => None,
-        };
+        let fold = self.combined_in(step);
         let keys = step.kind.keys_at(site, &self.mesh);
         keys.map(move |key| Visit {
-            members: match fold {
+            members: match &fold {
                 Some(fold) => fold.members(&step.kind.keys, &key, &self.mesh),
                 None => vec![key.clone()],
             },
@@ -99,8 +104,40 @@ impl Plan {
         })
     }
 
+    /// Which tuples a step combines as it makes them, if it does.
+    fn combined_in(&self, step: &Step) -> Option<Fold> {
+        match &step.operation {
+            Operation::LocalJoin { fold, .. } => fold.clone(),
+            Operation::LocalAggregate { input, keep, .. } => Some(Fold {
+                keys: self.kind(*input).keys.clone(),
+                keep: keep.clone(),
+            }),
+            _ => None,
+        }
+    }
+
+    /// The operands of a join or an aggregation, each with the place of its key dimensions among those of a visit's members.
+    pub fn read_in(&self, step: &Step) -> Vec<JoinInput> {
+        match &step.operation {
+            Operation::LocalJoin { inputs, .. } => inputs.clone(),
+            Operation::LocalAggregate { input, .. } => vec![JoinInput {
+                relation: *input,
+                keys: (0..self.kind(*input).keys.len() as u32).collect(),
+            }],
+            _ => vec![],
+        }
+    }
+
+    /// What a broadcast or a shuffle moves, if a step is one.
+    pub fn moved_in(&self, step: &Step) -> Option<RelationId> {
+        match step.operation {
+            Operation::Broadcast { input } | Operation::Shuffle { input } => Some(input),
+            _ => None,
+        }
+    }
+
     /// Bytes that a site has in hand in a step beside what it holds: a tuple of each streamed operand, and one that is made, or
-    /// two while they are combined.
+    /// two while they are combined; of a movement the one that it sends, and those that arrive in a round.
     pub fn in_hand(&self, step: &Step) -> u64 {
         if !self.is_visited(step) {
             return 0;
@@ -108,20 +145,36 @@ impl Plan {
         let mut bytes = 0u64;
         let own = step.kind.largest_tuple();
         if self.is_streamed(step.result) {
+            let at_once = match self.moved_in(step) {
+                Some(input) => self.senders(self.kind(input), &step.kind),
+                None => 1,
+            };
+            bytes = bytes.saturating_add(own.saturating_mul(at_once));
+        }
+        for input in step.operation.inputs() {
+            if self.is_streamed(input) {
+                bytes = bytes.saturating_add(self.kind(input).largest_tuple());
+            }
+        }
+        if self.combined_in(step).is_some() {
             bytes = bytes.saturating_add(own);
         }
-        if let Operation::LocalJoin { inputs, fold, .. } = &step.operation {
-            for input in inputs {
-                if self.is_streamed(input.relation) {
-                    let tuple = self.kind(input.relation).largest_tuple();
-                    bytes = bytes.saturating_add(tuple);
-                }
-            }
-            if fold.is_some() {
-                bytes = bytes.saturating_add(own);
-            }
-        }
         bytes
+    }
+
+    /// The most sites that one site gets tuples from in a movement, and so the most tuples that arrive there in a round; at least 1, for
+    /// what stays.
+    fn senders(&self, from: &RelationType, to: &RelationType) -> u64 {
+        let mesh = &self.mesh;
+        let sites = 0..mesh.sites();
+        let from_many = sites.map(|me| {
+            let senders = to.keys_at(me, mesh).filter_map(|key| {
+                let held = from.holds(&key, me, mesh);
+                (!held).then(|| sender(&from.coordinates(&key, mesh), me, mesh))
+            });
+            senders.collect::<BTreeSet<u32>>().len() as u64
+        });
+        from_many.max().unwrap_or(0).max(1)
     }
 
     /// What a step writes to disk and reads from there tuple by tuple, at the site that reads most.
@@ -133,9 +186,13 @@ impl Plan {
         if self.is_streamed(step.result) {
             most.written = memory::of(self, &step.kind);
         }
-        let Operation::LocalJoin { inputs, .. } = &step.operation else {
+        if let Some(input) = self.moved_in(step) {
+            if self.is_streamed(input) {
+                most.read = memory::of(self, self.kind(input));
+            }
             return most;
-        };
+        }
+        let inputs = self.read_in(step);
         for site in 0..self.mesh.sites() {
             let mut read = 0u64;
             let mut last: Vec<Option<Vec<u32>>> = vec![None; inputs.len()];
@@ -193,6 +250,37 @@ output D = r3: f64[5, 6]
         let held: Vec<u64> = memory::by_step(&plan).into_iter().flatten().collect();
         assert_eq!(held, [32, 48, 240 + 128, 240 + 48]);
         assert_eq!(plan.spilled().read, product);
+    }
+
+    /// On two sites each has a row of A's tiles, gets all of B's, and adds up its part of what it computes.
+    const MOVED: &str = "plan for 2 sites
+kernel k0 (f64[5, 4], f64[4, 6]) [i: 5, j: 6 | k: 4] f64 = partial sum a0[i, k] * a1[k, j]
+r0 A: {i: 5/2, k: 4/2} f64[i, k] @ PART(i) = source A from iota
+r1 B: {k: 4/2, j: 6/2@_} f64[k, j] @ PART(k) = source B from iota
+r2 B.all: {k: 4/2, j: 6/2@_} f64[k, j] @ ALL = broadcast r1; free r1
+r3 C.partial: {i: 5/2, j: 6/2@_, k: 4/2} f64[i, j] @ PART(i) = join k0(r0{i, k}, r2{k, j}) over [i, j, k]; free r0, r2
+r4 C: {i: 5/2, j: 6/2@_} f64[i, j] @ PART(i) = aggregate sum r3 keep {i, j}; free r3
+stream r1, r2, r3, r4
+output C = r4: f64[5, 6]
+";
+
+    #[test]
+    fn what_moves_goes_tuple_by_tuple() {
+        let plan: Plan = MOVED.parse().unwrap_or_else(|error| panic!("{error:?}"));
+        crate::verify::verify(&plan).unwrap();
+        let step = |number: usize| &plan.steps[number];
+        let volume = |number: usize| {
+            let volume = plan.streamed_in(step(number));
+            (volume.written, volume.read)
+        };
+        // B's tiles are of 2 x 3: each site reads its two, and has all four then.
+        assert_eq!(volume(2), (4 * 48, 2 * 48));
+        // One of them is sent while one arrives.
+        assert_eq!(plan.in_hand(step(2)), 2 * 48);
+        // Four tiles of 3 x 3 in the first site, two for each of C's.
+        assert_eq!(volume(4), (2 * 72, 4 * 72));
+        // A tile that is made, one that is read, and the sum before.
+        assert_eq!(plan.in_hand(step(4)), 3 * 72);
     }
 
     #[test]

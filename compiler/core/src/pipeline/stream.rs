@@ -2,7 +2,7 @@
 //!
 //! The indices of the statement that holds most are cut into twice as many pieces, one class after the other, until the plan keeps to the limit:
 //! that one with which least is written and read, or, while none is enough, the one that comes nearest. Then pieces become fewer, and relations are
-//! held again, as far as there is room. What several sites have of a piece is cut, too; what moves is held. In deterministic mode pieces
+//! held again, as far as there is room. What several sites have of a piece is cut, too. In deterministic mode pieces
 //! are what they are. Must not know files.
 //!
 //! ```text

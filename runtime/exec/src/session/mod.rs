@@ -25,6 +25,7 @@ mod types;
 mod volume;
 mod walked;
 
+use crate::disk::Spilled;
 use crate::error::{ErrorKind, RunError};
 use crate::meet::{agree, meet, share_numbers};
 use crate::profile::Recorder;
@@ -82,6 +83,7 @@ pub(crate) fn session(
         exchanged: BTreeMap::new(),
         steps: 0,
         peak: 0,
+        spilled: Spilled::default(),
         beside: 0,
         rate: None,
         restored: BTreeMap::new(),
@@ -140,8 +142,11 @@ pub(crate) fn session(
         walker.feed = Some(&feed);
         walker.recorder = Some((&runner.recorder, runner.number(plan)));
         walker.steps(&runner.pool)?;
+        let spilled = walker.spilled();
         report = walker.report(&runner.token)?;
+        runner.spilled += spilled;
     }
+    report.spilled = runner.spilled.at_all_sites(comm)?;
     report.unexported = unexported;
     report.exchanged = runner.exchanged()?;
     report.begun = (position.block, position.step);
@@ -168,6 +173,8 @@ struct Runner<'a> {
     /// Steps of all blocks so far.
     steps: u64,
     peak: u64,
+    /// What rested on disk at this site in all plans so far.
+    spilled: Spilled,
     /// Bytes of what this site has for steps of its own, while all walk a plan together.
     beside: u64,
     /// The rate of the last step.
@@ -401,19 +408,13 @@ impl Runner<'_> {
             match walked.left.remove(&name) {
                 Some(tuples) => resident.tuples = tuples,
                 // It is lost: what lies there is the next one.
-                None => {
-                    let mut kept = walked.kept.iter();
-                    let next = kept.find(|next| next.replaces.as_ref() == Some(&name));
-                    let next = next.ok_or_else(|| {
-                        RunError::internal(format!("nothing has taken the place of `{name}`"))
-                    })?;
-                    resident = next.resident.clone();
-                }
+                None => resident = walked.replacing(&name)?.clone(),
             }
             self.residents.insert(name, resident);
         }
         let others = self.residents.bytes_beside(plan);
         self.peak = self.peak.max(walked.peak + others + self.beside);
+        self.spilled += walked.spilled;
         Ok(walked)
     }
 

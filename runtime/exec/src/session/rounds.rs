@@ -15,6 +15,7 @@ use super::deal::Deal;
 use super::feed::{Batch, Data as Bound};
 use super::resident::{Resident, Residents};
 use super::{Block, CarriedKind, Event, Rounds, Runner, States, Steps, order};
+use crate::disk::Spilled;
 use crate::error::RunError;
 use crate::meet::{agree, share_numbers};
 use crate::schedule::Schedules;
@@ -125,6 +126,7 @@ impl Runner<'_> {
                 }
             }
         }
+        self.spilled += team.own.spilled;
         for (name, own) in team.exchanged {
             let key = (number, name);
             self.exchanged.insert(key, own);
@@ -151,6 +153,7 @@ impl Runner<'_> {
             exchanged: BTreeMap::new(),
             steps: self.steps,
             peak: 0,
+            spilled: Spilled::default(),
             beside: 0,
             recorder: Arc::clone(&self.recorder),
             schedules: Schedules::default(),

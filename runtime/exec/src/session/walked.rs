@@ -7,6 +7,7 @@
 //! ```
 
 use super::resident::Resident;
+use crate::disk::Spilled;
 use crate::error::RunError;
 use crate::output;
 use crate::print::Printed;
@@ -40,6 +41,18 @@ pub(crate) struct Walked {
     pub faulty: Option<usize>,
     /// The most bytes that this site held.
     pub peak: u64,
+    /// What rested on disk at this site.
+    pub spilled: Spilled,
+}
+
+impl Walked {
+    /// What has taken the place of a carried tensor.
+    pub fn replacing(&self, name: &str) -> Result<&Resident, RunError> {
+        let mut kept = self.kept.iter();
+        let next = kept.find(|next| next.replaces.as_deref() == Some(name));
+        let next = next.map(|next| &next.resident);
+        next.ok_or_else(|| RunError::internal(format!("nothing has taken the place of `{name}`")))
+    }
 }
 
 impl Walker<'_> {
@@ -75,6 +88,7 @@ impl Walker<'_> {
             kept,
             faulty: self.faulty.0.or(self.faulty.1),
             peak: self.store.peak(),
+            spilled: self.spilled(),
         })
     }
 
