@@ -22,6 +22,7 @@ mod other_data;
 mod out_of_core;
 mod out_of_core_training;
 mod over;
+mod peaks;
 mod plans;
 mod printed;
 mod properties;

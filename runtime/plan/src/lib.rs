@@ -42,6 +42,7 @@ pub mod training;
 pub mod verify;
 pub mod window;
 pub mod work;
+mod working_space;
 
 pub use dtype::{DType, Scalar};
 pub use fault::{Fault, KernelError, Problem};

@@ -257,7 +257,7 @@ impl Held<'_> {
                 _ => self.result(step),
             },
         }
-        self.measure(plan.in_hand(step));
+        self.measure_at(step, plan.in_hand(step), plan.working_space(step));
         for freed in &step.frees {
             self.drop(Name::Relation(*freed));
         }
@@ -316,22 +316,38 @@ impl Held<'_> {
 
     /// Notes what is held now, and so many bytes beside it at every site that takes part.
     fn measure(&mut self, beside: u64) {
-        let sites = self.plan.mesh.sites() as usize;
-        let held = self.total.iter().enumerate().map(|(site, bytes)| {
-            let beside = if site < sites { beside } else { 0 };
-            bytes.saturating_add(beside)
+        let sites = self.plan.mesh.sites();
+        self.note(&|site| if site < sites { beside } else { 0 });
+    }
+
+    /// Notes what is held now, beside it so many bytes in hand at every site that takes part, and where the step makes anything those that it
+    /// works in.
+    fn measure_at(&mut self, step: &Step, in_hand: u64, working: u64) {
+        if working == 0 {
+            return self.measure(in_hand);
+        }
+        let mesh = &self.plan.mesh;
+        self.note(&|site| {
+            let makes = step.kind.keys_at(site, mesh).next().is_some();
+            let working = if makes { working } else { 0 };
+            let in_hand = if site < mesh.sites() { in_hand } else { 0 };
+            in_hand.saturating_add(working)
         });
-        for (peak, bytes) in self.peaks.iter_mut().zip(held.clone()) {
+    }
+
+    /// Notes what is held now, and beside it so many bytes at each site.
+    fn note(&mut self, beside: &dyn Fn(u32) -> u64) {
+        for (site, total) in self.total.iter().enumerate() {
+            let bytes = total.saturating_add(beside(site as u32));
+            let peak = &mut self.peaks[site];
             if bytes > peak.bytes {
                 *peak = Peak {
                     bytes,
                     step: self.step,
                 };
             }
-        }
-        if let Some(most) = self.by_step.get_mut(self.step) {
-            for (most, bytes) in most.iter_mut().zip(held) {
-                *most = (*most).max(bytes);
+            if let Some(most) = self.by_step.get_mut(self.step) {
+                most[site] = most[site].max(bytes);
             }
         }
     }

@@ -1,0 +1,190 @@
+//! Memory that the loops of a step take beside what they read and make.
+//!
+//! Counted are the copies that grow with a tensor: those of a factor that cannot be multiplied as it lies, of the columns of distances, of what a
+//! running reduction goes through, and what a library operation needs to work in. Buffers of a fixed size, a few for each thread, are not. Must not know how loops are
+//! carried out.
+//!
+//! ```text
+//! x = solve(A, b), A f64[1500, 1500]     36 MB: a copy of A, and its factors
+//! ```
+
+use crate::dtype::DType;
+use crate::function::Function;
+use crate::kernel::{IndexId, Kernel, Node};
+use crate::library::Library;
+use crate::plan::{Operation, Plan, Range, Step};
+use crate::relation::piece;
+use crate::schedule::pairwise::PairwiseLoops;
+use crate::schedule::tiling::Tiling;
+use crate::schedule::tiling::layout::FactorHandling;
+use crate::schedule::{LoopKind, Pairwise, Scan};
+
+/// Library operations that are made at once, at most: the threads of a site, which a plan does not know.
+const AT_ONCE: u64 = 8;
+
+impl Plan {
+    /// Bytes that a site works in while it makes the largest tuple of a step, beside operands and result.
+    pub fn working_space(&self, step: &Step) -> u64 {
+        let Operation::LocalJoin {
+            kernel,
+            ranges,
+            fold,
+            ..
+        } = &step.operation
+        else {
+            return 0;
+        };
+        let Some(loops) = self.loops.get(&step.result) else {
+            return 0;
+        };
+        let kernel = &self.kernels[kernel.0 as usize];
+        let keys = fold.as_ref().map_or(&step.kind.keys, |fold| &fold.keys);
+        let lengths: Vec<u64> = ranges
+            .iter()
+            .zip(&kernel.indices)
+            .map(|(range, index)| match range {
+                Range::Whole => index.extent,
+                // The first pieces are the longest.
+                Range::Key(key) => piece(index.extent, keys[*key as usize].pieces, 0).1,
+            })
+            .collect();
+        let bytes = match &loops.kind {
+            LoopKind::Library => kernel
+                .library()
+                .map(|library| of_library(kernel, &library, &lengths)),
+            LoopKind::Scan(scan) => Some(of_scan(kernel, scan, &lengths)),
+            LoopKind::Matmul(matmul) => matmul
+                .tiling
+                .as_ref()
+                .map(|tiling| of_product(kernel, tiling, &lengths)),
+            LoopKind::Pairwise(pairwise) if pairwise.by == PairwiseLoops::Blocks => {
+                Some(of_panels(kernel, pairwise, &lengths))
+            }
+            LoopKind::Elementwise
+            | LoopKind::Gather
+            | LoopKind::Scatter(_)
+            | LoopKind::Lookup(_)
+            | LoopKind::Grouped(_)
+            | LoopKind::Pairwise(_)
+            | LoopKind::RowReduce(_)
+            | LoopKind::Inlined
+            | LoopKind::Strips => None,
+        };
+        bytes.unwrap_or(0)
+    }
+}
+
+fn product<'a>(indices: impl IntoIterator<Item = &'a IndexId>, lengths: &[u64]) -> u64 {
+    let lengths = indices.into_iter().map(|index| lengths[index.0 as usize]);
+    lengths.fold(1, u64::saturating_mul)
+}
+
+/// The factors of a product that are copied as a whole.
+fn of_product(kernel: &Kernel, tiling: &Tiling, lengths: &[u64]) -> u64 {
+    let size = kernel.graph.dtype(kernel.root).size() as u64;
+    let sides = [(&tiling.rows, tiling.left), (&tiling.columns, tiling.right)];
+    // Indices of no block are those of the batch, which a copy holds as well.
+    let of_blocks = |index: &IndexId| {
+        let blocks = [&tiling.rows, &tiling.columns, &tiling.inner];
+        blocks.iter().any(|block| block.contains(index))
+    };
+    let all: Vec<IndexId> = (0..lengths.len() as u32).map(IndexId).collect();
+    let batch = product(all.iter().filter(|index| !of_blocks(index)), lengths);
+    let copies = sides.into_iter().map(|(side, handling)| match handling {
+        FactorHandling::Copied => {
+            let elements = product(side.iter().chain(&tiling.inner), lengths);
+            elements.saturating_mul(batch).saturating_mul(size)
+        }
+        FactorHandling::InPlace | FactorHandling::Packed => 0,
+    });
+    copies.fold(0, u64::saturating_add)
+}
+
+/// The columns of a function of two elements, which are copied to panels.
+fn of_panels(kernel: &Kernel, pairwise: &Pairwise, lengths: &[u64]) -> u64 {
+    let size = kernel.graph.dtype(kernel.root).size() as u64;
+    product(pairwise.columns.iter().chain(&pairwise.terms), lengths).saturating_mul(size)
+}
+
+/// What a running reduction goes through, if that is not an operand as it lies.
+fn of_scan(kernel: &Kernel, scan: &Scan, lengths: &[u64]) -> u64 {
+    if matches!(kernel.graph.node(kernel.root), Node::Read { .. }) {
+        return 0;
+    }
+    let outer = (0..kernel.output_rank)
+        .map(IndexId)
+        .filter(|index| *index != scan.output);
+    let outer: Vec<IndexId> = outer.chain([scan.reduced]).collect();
+    let size = kernel.graph.dtype(kernel.root).size() as u64;
+    product(&outer, lengths).saturating_mul(size)
+}
+
+/// The working space of the calls of a library operation that are made at once, and their results if these are put together.
+///
+/// Figures in elements of the argument, an m × n matrix, as `ein-matrix` and `rustfft` were measured to take; a copy of the argument is among
+/// them. `fft` takes six f64 for each pair of elements, whatever their type.
+fn of_library(kernel: &Kernel, library: &Library, lengths: &[u64]) -> u64 {
+    let (m, n) = library.matrix(kernel, 0);
+    let size = kernel.output[0].size() as u64;
+    let (mn, k) = (m.saturating_mul(n), m.min(n));
+    let square = k.saturating_mul(n);
+    let batch = product(&library.batch, lengths);
+    // Right sides of one matrix are solved together.
+    let calls = product(&library.factored(), lengths);
+    let sides = batch / calls.max(1);
+    let elements = match library.operation {
+        Function::Fft => m.saturating_mul(6 * DType::F64.size() as u64) / size,
+        Function::Solve => (2 * mn).saturating_add(m.saturating_mul(2 * sides)),
+        Function::Logdet | Function::Cholesky | Function::Lu => 2 * mn + mn / 4,
+        Function::Inv | Function::Eigh => 4 * mn + mn / 4,
+        Function::Qr => 3 * mn + mn / 4,
+        Function::Eig => 5 * mn + mn / 4,
+        Function::Svd => 3 * mn + 4 * square + square / 2,
+        // `argsort` and `topk` sort where the result is.
+        _ => return 0,
+    };
+    let results: u64 = lengths[..kernel.output_rank as usize]
+        .iter()
+        .fold(1, |all, length| all.saturating_mul(*length));
+    let together = if calls > 1 { results } else { 0 };
+    let working = elements.saturating_mul(calls.min(AT_ONCE));
+    working.saturating_add(together).saturating_mul(size)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use crate::memory;
+    use crate::plan::Plan;
+
+    const PLAN: &str = "plan for 2 sites
+kernel k0 (f64[40, 40], f64[40]) [i: 40] f64 = solve(a0[:1, :2], a1[:1], i)
+kernel k1 (f32[30, 20]) [i: 30, n: 20 | m: 20] f64 = sum f64(a0[i, m]) if m <= n
+r0 A: {} f64[40, 40] @ ONE = source A from iota
+r1 b: {} f64[40] @ ONE = source b from iota
+r2 x: {} f64[40] @ ONE = join k0(r0{}, r1{}) over [_]; free r0, r1
+r3 z: {i: 30/2} f32[i, 20] @ PART(i) = source z from iota
+r4 y: {i: 30/2} f64[i, 20] @ PART(i) = join k1(r3{i}) over [i, _, _]; free r3
+output x = r2: f64[40]
+output y = r4: f64[30, 20]
+";
+
+    #[test]
+    fn sites_that_make_a_tuple_work_in_memory() {
+        let mut plan: Plan = PLAN.parse().unwrap_or_else(|error| panic!("{error:?}"));
+        plan.schedule();
+        let working: Vec<u64> = plan
+            .steps
+            .iter()
+            .map(|step| plan.working_space(step))
+            .collect();
+        // Two matrices and two vectors; the terms in f64.
+        let (solved, scanned) = (8 * (2 * 1600 + 2 * 40), 8 * 15 * 20);
+        assert_eq!(working, [0, 0, solved, 0, scanned]);
+        // `x` is made at one site, `y` at both.
+        let held = memory::by_step(&plan);
+        assert_eq!(held[2], [8 * (1600 + 40 + 40) + solved, 0]);
+        let tuples = 4 * 15 * 20 + 8 * 15 * 20;
+        assert_eq!(held[4], [8 * 40 + tuples + scanned, tuples + scanned]);
+    }
+}
