@@ -5,14 +5,14 @@ use ein_array::{Array, Data};
 use ein_data::{Reader, Writer};
 use ein_device::Device;
 use ein_exec::{Options, run_in_process};
-use ein_plan::{DType, FileRef, Mesh, Plan, Scalar};
+use ein_plan::{DType, FileRef, Mesh, Plan, RelationId, Scalar};
 use einc_core::einsum::interpret::{Values, interpret};
 use einc_core::einsum::random::{Case, case};
 use einc_core::einsum::{Definition, Program, Role};
 use einc_core::ia::from_layout::place;
 use einc_core::ia::layout::Layout;
 use einc_core::ia::random;
-use einc_core::lower::lower;
+use einc_core::lower::{lower, streamed, unswept};
 use einc_core::pipeline::{self, compile};
 use half::{bf16, f16};
 use std::path::{Path, PathBuf};
@@ -164,6 +164,22 @@ impl Subject {
                 "{how}: step {step}\n{plan}"
             );
         }
+        let peaks = ein_plan::memory::peaks(plan);
+        for (site, (held, peak)) in report.peak_bytes.iter().zip(peaks).enumerate() {
+            let most = peak.bytes;
+            assert!(
+                *held <= most,
+                "{how}: site {site} held {held} bytes of {most}\n{plan}"
+            );
+        }
+        let volumes = report.spilled.iter();
+        let most = volumes.fold((0, 0), |(written, read), site| {
+            (site.written.max(written), site.read.max(read))
+        });
+        if !plan.streams.is_empty() {
+            let stated = plan.spilled();
+            assert_eq!(most, (stated.written, stated.read), "{how}\n{plan}");
+        }
         let mut bits = vec![];
         for (number, name) in self.names.iter().enumerate() {
             let (values, bytes) = read(&file(name));
@@ -302,6 +318,29 @@ fn random_layouts_give_what_the_interpreter_gives() {
             subject.run(&plan, &format!("seed {seed}, round {round}, {sites} sites"));
         }
     }
+}
+
+/// All that may lies on disk tuple by tuple, however small it is.
+#[test]
+fn layouts_on_disk_give_what_the_interpreter_gives() {
+    let mut moved = 0;
+    for seed in 0..100 {
+        let subject = Subject::of(seed);
+        for round in 0..4 {
+            let sites = 1 + ((seed + 3 * round) % 6) as u32;
+            let layout = random::layout(&subject.case.program, sites, 31 * seed + round);
+            let plan = streamed(&unswept(&subject.plan(&layout, sites, false)), 1);
+            ein_plan::verify::verify(&plan).unwrap();
+            let moves = |relation: &RelationId| plan.moved_in(plan.step(*relation)).is_some();
+            moved += plan
+                .streams
+                .iter()
+                .filter(|relation| moves(relation))
+                .count();
+            subject.run(&plan, &format!("seed {seed}, round {round}, {sites} sites"));
+        }
+    }
+    assert!(moved > 200, "{moved}");
 }
 
 /// The same roles on meshes of different counts, idle sites beside them.

@@ -60,20 +60,17 @@ impl Walker<'_> {
         let mut here = Tuples::new();
         let mut outgoing: Vec<Tuple> = vec![vec![]; sites as usize];
         let mut in_hand = 0;
-        if let Some(key) = one_of(me) {
-            let stays = to.holds(key, me, mesh);
-            let receivers = receivers(mesh, from, to, key, me);
-            if stays || !receivers.is_empty() {
-                let tuple = self.tuple_of(input, key)?;
-                if self.plan.is_streamed(input) {
-                    in_hand = bytes_of(&tuple);
-                }
-                for receiver in receivers {
-                    outgoing[receiver as usize] = tuple.clone();
-                }
-                if stays {
-                    here.insert(key.clone(), tuple);
-                }
+        let sent = |key: &&Vec<u32>| self.plan.is_sent(from, to, key, me);
+        if let Some(key) = one_of(me).filter(sent) {
+            let tuple = self.tuple_of(input, key)?;
+            if self.plan.is_streamed(input) {
+                in_hand = bytes_of(&tuple);
+            }
+            for receiver in receivers(mesh, from, to, key, me) {
+                outgoing[receiver as usize] = tuple.clone();
+            }
+            if to.holds(key, me, mesh) {
+                here.insert(key.clone(), tuple);
             }
         }
         let arrives = |site: u32| {

@@ -12,9 +12,9 @@
 use crate::ids::RelationId;
 use crate::memory;
 use crate::plan::{Fold, JoinInput, Operation, Plan, Step};
-use crate::relation::{RelationType, sender};
+use crate::relation::{AxisRole, RelationType};
 use crate::spill::Volume;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A tuple that is made in steps with streamed relations, and the joined tuples that are combined to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,22 +162,46 @@ impl Plan {
         bytes
     }
 
-    /// The most sites that one site gets tuples from in a movement, and so the most tuples that arrive there in a round; at least 1, for
-    /// what stays.
+    /// Sites that one site gets tuples from in a movement, at most, and so the tuples that arrive there in a round; at least 1, for what stays.
+    ///
+    /// A sender's coordinates follow from those of the key, each from one dimension of it, or are the receiver's own. So there are as many as
+    /// the product of what each dimension leaves open where the receiver's coordinates are known.
     fn senders(&self, from: &RelationType, to: &RelationType) -> u64 {
         let mesh = &self.mesh;
-        let sites = 0..mesh.sites();
-        let from_many = sites.map(|me| {
-            let senders = to.keys_at(me, mesh).filter_map(|key| {
-                let held = from.holds(&key, me, mesh);
-                (!held).then(|| sender(&from.coordinates(&key, mesh), me, mesh))
-            });
-            senders.collect::<BTreeSet<u32>>().len() as u64
-        });
-        from_many.max().unwrap_or(0).max(1)
+        let mut senders = 1u64;
+        for (number, dim) in (0u32..).zip(&from.keys) {
+            let digits = |roles: &[AxisRole], coordinate: u32| -> Vec<u32> {
+                let block = dim.block(coordinate, mesh);
+                let axes = (0u8..).zip(roles);
+                let cut = axes.filter(|(_, role)| **role == AxisRole::Key(number));
+                cut.map(|(axis, _)| dim.digit(block, axis, mesh)).collect()
+            };
+            let mut open: BTreeMap<Vec<u32>, BTreeSet<Vec<u32>>> = BTreeMap::new();
+            for coordinate in 0..dim.pieces {
+                let receiver = digits(&to.placement.roles, coordinate);
+                let sender = digits(&from.placement.roles, coordinate);
+                open.entry(receiver).or_default().insert(sender);
+            }
+            let most = open.values().map(BTreeSet::len).max().unwrap_or(1);
+            senders = senders.saturating_mul(most as u64);
+        }
+        senders.min(u64::from(mesh.sites()) - 1).max(1)
     }
 
-    /// What a step writes to disk and reads from there tuple by tuple, at the site that reads most.
+    /// Whether a site that holds a tuple keeps it in a movement or sends it to others. Where several sites hold it, those do that are closest to
+    /// the sites that get it.
+    pub fn is_sent(&self, from: &RelationType, to: &RelationType, key: &[u32], site: u32) -> bool {
+        let held = from.coordinates(key, &self.mesh);
+        let wanted = to.coordinates(key, &self.mesh);
+        let mut axes = held.into_iter().zip(wanted).enumerate();
+        axes.all(|(axis, (held, wanted))| match (held, wanted) {
+            (None, Some(wanted)) => wanted == self.mesh.coordinate(site, axis),
+            _ => true,
+        })
+    }
+
+    /// What a step writes to disk and reads from there tuple by tuple, at the site that reads most: the first one, since the first pieces are the
+    /// longest and the first blocks have the most of them.
     pub fn streamed_in(&self, step: &Step) -> Volume {
         let mut most = Volume::default();
         if !self.is_visited(step) {
@@ -188,27 +212,28 @@ impl Plan {
         }
         if let Some(input) = self.moved_in(step) {
             if self.is_streamed(input) {
-                most.read = memory::of(self, self.kind(input));
+                let (from, mesh) = (self.kind(input), &self.mesh);
+                let needed = |key: &Vec<u32>| self.is_sent(from, &step.kind, key, 0);
+                let bytes = from.keys_at(0, mesh).filter(needed);
+                let bytes = bytes.map(|key| from.tuple_bytes(&key));
+                most.read = bytes.fold(0, u64::saturating_add);
             }
             return most;
         }
         let inputs = self.read_in(step);
-        for site in 0..self.mesh.sites() {
-            let mut read = 0u64;
-            let mut last: Vec<Option<Vec<u32>>> = vec![None; inputs.len()];
-            for member in self.visits(step, site).flat_map(|visit| visit.members) {
-                for (input, last) in inputs.iter().zip(&mut last) {
-                    if !self.is_streamed(input.relation) {
-                        continue;
-                    }
-                    let key = input.key_of(&member);
-                    if last.as_ref() != Some(&key) {
-                        read = read.saturating_add(self.kind(input.relation).tuple_bytes(&key));
-                        *last = Some(key);
-                    }
+        let mut last: Vec<Option<Vec<u32>>> = vec![None; inputs.len()];
+        for member in self.visits(step, 0).flat_map(|visit| visit.members) {
+            for (input, last) in inputs.iter().zip(&mut last) {
+                if !self.is_streamed(input.relation) {
+                    continue;
+                }
+                let key = input.key_of(&member);
+                if last.as_ref() != Some(&key) {
+                    let tuple = self.kind(input.relation).tuple_bytes(&key);
+                    most.read = most.read.saturating_add(tuple);
+                    *last = Some(key);
                 }
             }
-            most.read = most.read.max(read);
         }
         most
     }
