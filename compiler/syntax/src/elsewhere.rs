@@ -158,6 +158,19 @@ pub fn function(name: &str) -> Option<String> {
     Some(help.to_owned())
 }
 
+/// Says what to write for what other languages have as a part of a tensor, `x.T` or `x.reshape(…)`; `x'` is one, too.
+pub fn part(name: &str) -> Option<(&str, String)> {
+    let (owner, part) = match name.strip_suffix('\'') {
+        Some(owner) => (owner, "transpose"),
+        None => name.rsplit_once('.')?,
+    };
+    let help = match part {
+        "T" | "mT" | "H" => function("transpose")?,
+        part => function(part)?,
+    };
+    Some((owner, help))
+}
+
 /// The library that has a function of this name.
 pub fn library(function: &str) -> Option<&'static str> {
     let mut libraries = LIBRARY.iter();

@@ -162,6 +162,16 @@ fn guesses_are_near_and_hints_say_what_to_write() {
             "r = np.transpose(A)",
             "exchange the indices: `y[j,i] = x[i,j]`",
         ),
+        ("r = A.T", "exchange the indices: `y[j,i] = x[i,j]`"),
+        ("r = A'", "exchange the indices: `y[j,i] = x[i,j]`"),
+        (
+            "r = A.sum()",
+            "`sum` is a reduction, which says over which indices: `sum[i,j] A[i,j]`",
+        ),
+        (
+            "r = A.shape",
+            "the number of values of an index is `size(i)`",
+        ),
         (
             "repeat k < 9 until z[i] < 1 { state z[i] = query[i]; next z[i] = z[i] / 2 }\nr = 1",
             "all rounds end together: write `until all[i] (…)`, and keep what is done by `where` in the round",

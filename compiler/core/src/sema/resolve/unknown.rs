@@ -117,10 +117,15 @@ impl<'a> Names<'a> {
         let near = did_you_mean(name, candidates.iter().map(String::as_str));
         let near = near.filter(|near| near.chars().count().max(name.chars().count()) > 2);
         let library = name.split_once('.').map_or("", |(library, _)| library);
-        if functions && Reduction::from_name(name).is_some() {
+        let is_known = |name: &str| matches!(self.find(file, name), Found::Entity(_));
+        let (owner, last) = name.rsplit_once('.').unwrap_or(("A", name));
+        if functions && Reduction::from_name(last).is_some() && (last == name || is_known(owner)) {
             return Some(format!(
-                "`{name}` is a reduction, which says over which indices: `{name}[i,j] A[i,j]`"
+                "`{last}` is a reduction, which says over which indices: `{last}[i,j] {owner}[i,j]`"
             ));
+        }
+        if let Some((_, help)) = elsewhere::part(name).filter(|(owner, _)| is_known(owner)) {
+            return Some(help);
         }
         if let Some(help) = elsewhere::function(name).filter(|_| functions && exact.is_none()) {
             return Some(help);
