@@ -81,6 +81,30 @@ fn activations_are_larger_than_memory() {
     }
 }
 
+/// The steps that a site makes by itself, and those in parts of a batch.
+#[test]
+fn subnets_and_accumulated_steps_are_larger_than_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for (setting, limit) in [
+        ("strategy: ist(local_steps: 3)", "700kB"),
+        ("accumulate: 2", "200kB"),
+    ] {
+        let text = WIDE.replace("epochs: 2\n", &format!("epochs: 2\n  {setting}\n"));
+        fs::write(folder.join("wide.ein"), text).unwrap();
+        let on_four = ["--sites", "4"];
+        let (free, params) = trained(folder, einc_command(&["run", "wide.ein"]).args(on_four));
+        assert!(!figures(&free).1, "{free}");
+        let limited = ["--memory", limit, "--spill"];
+        let mut command = einc_command(&["run", "wide.ein"]);
+        let (finished, found) = trained(folder, command.args(on_four).args(limited));
+        assert!(figures(&finished).1, "{finished}");
+        for (found, expected) in found.iter().zip(&params) {
+            found.assert_close(expected, 1e-9, setting);
+        }
+    }
+}
+
 /// The step at which a loss stops being finite is named also if what it makes lies on disk.
 #[test]
 fn a_loss_that_is_not_finite_is_found_on_disk() {
