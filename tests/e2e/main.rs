@@ -3,6 +3,7 @@
 
 mod blas;
 mod complex;
+mod costs;
 mod digits;
 mod examples;
 mod families;

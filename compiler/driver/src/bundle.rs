@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
 /// The version of the encoding: it changes whenever the meaning of a bundle's bytes does.
-const VERSION: u32 = 11;
+const VERSION: u32 = 12;
 
 /// The content of a built program.
 #[derive(Debug, Serialize, Deserialize)]

@@ -25,6 +25,7 @@ pub mod interrupt;
 pub mod launcher;
 pub mod load;
 pub mod machine;
+pub mod machine_file;
 pub mod planned;
 pub mod profile;
 pub mod program;

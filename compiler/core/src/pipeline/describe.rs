@@ -36,6 +36,10 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
         program: ia.files.first().cloned().unwrap_or_default(),
         sites: ia.sites,
         mesh: plan.mesh.axes.clone(),
+        mesh_inside: match &options.criteria.objective {
+            Objective::Time(model) => model.inside(&plan.mesh),
+            Objective::Transfer | Objective::Bytes => None,
+        },
         objective: options.criteria.objective.name().into(),
         deterministic: plan.deterministic,
         balance: options.criteria.balance.max(compiled.chosen.balance),

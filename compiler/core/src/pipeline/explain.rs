@@ -118,12 +118,7 @@ fn resting(report: &PlanReport, step: &PlanStep) -> Option<Vec<String>> {
 
 fn header(report: &PlanReport) -> String {
     let cost = &report.cost;
-    let mesh: Vec<String> = report.mesh.iter().map(u32::to_string).collect();
-    let mesh = match report.mesh[..] {
-        [] => String::new(),
-        [sites] if sites == report.sites => String::new(),
-        _ => format!(", mesh {}", mesh.join("x")),
-    };
+    let mesh = mesh(report);
     let peak = match report.steps.get(cost.peak_step) {
         Some(step) => format!(" at step {} ({})", step.step, step.name),
         None => String::new(),
@@ -175,6 +170,28 @@ fn header(report: &PlanReport) -> String {
     }
     text.push('\n');
     text
+}
+
+/// The mesh, unless it is all sites in a row, and how it lies over nodes.
+fn mesh(report: &PlanReport) -> String {
+    let axes: Vec<String> = report.mesh.iter().map(u32::to_string).collect();
+    let axes = axes.join("x");
+    match (&report.mesh[..], &report.mesh_inside) {
+        ([], _) => String::new(),
+        ([sites], None) if *sites == report.sites => String::new(),
+        (_, None) => format!(", mesh {axes}"),
+        (counts, Some(inside)) => {
+            let axes_over = counts.iter().zip(inside).zip(["x", "y", "z"]);
+            let over: Vec<String> = axes_over
+                .map(|((count, inside), axis)| match inside {
+                    1 => format!("{axis} over nodes"),
+                    _ if inside == count => format!("{axis} inside"),
+                    _ => format!("{axis} over nodes, {inside} inside each"),
+                })
+                .collect();
+            format!(", mesh {axes} ({})", over.join(", "))
+        }
+    }
 }
 
 /// The space in which a plan is the cheapest, where a cheaper one leaves sites idle: in all it moves less since there are fewer sites,

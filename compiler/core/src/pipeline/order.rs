@@ -13,7 +13,7 @@ use super::report::Rewrite;
 use crate::einsum::{Program, TensorId};
 use crate::ia::layout::{Layout, TensorRole};
 use crate::rules::order::{Order, orders};
-use crate::search::convert::convert;
+use crate::search::far::convert_over;
 use crate::search::price::run_choices;
 use crate::search::problem::{Kind, Problem};
 use crate::search::product::{Product, products};
@@ -166,6 +166,7 @@ impl ProductOnMesh<'_> {
         let (problem, product) = (self.problem, self.product);
         let counts = counts(self.mesh);
         let objective = &self.options.objective;
+        let levels = objective.levels(counts);
         let runs = self.layout.map(|layout| run_choices(problem, layout));
         let needs = |at: usize, of: usize| -> Vec<Roles> {
             let readers = problem.tensors[of].readers.iter().filter(|r| r.0 == at);
@@ -179,7 +180,7 @@ impl ProductOnMesh<'_> {
                 columns: 1.0,
                 windows: &problem.windows,
             };
-            let moved = convert(goods, counts, from, to);
+            let moved = convert_over(goods, counts, levels.as_ref(), from, to);
             moved.map_or(f64::INFINITY, |moved| {
                 objective.of_move(&moved, tensor.width)
             })

@@ -24,6 +24,9 @@ pub struct PlanReport {
     pub sites: u32,
     /// Sites along each axis of the mesh that is used; their product may be less than `sites`.
     pub mesh: Vec<u32>,
+    /// By axis of the mesh: how many of its coordinates are in one node, if the machine has nodes and the mesh lies over several.
+    #[serde(default)]
+    pub mesh_inside: Option<Vec<u32>>,
     /// The quantity that was minimised: `transfer`, `bytes` or `time`.
     pub objective: String,
     /// True if results do not depend on the number of sites in any bit.

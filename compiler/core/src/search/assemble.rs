@@ -143,10 +143,9 @@ impl<'a> Workspace<'a> {
         self.numbered(at, Rc::new(list))
     }
 
-    /// By variable and value: the class of values that differ in the order of axes of equal counts; none where no two axes are
-    /// equal.
+    /// By variable and value: the class of values that differ in the order of axes that are alike; none where no two axes are.
     pub fn turned(&self, domains: &[Domain]) -> Option<Vec<Vec<usize>>> {
-        let groups = equal_axes(self.cost_table.counts);
+        let groups = self.equal_axes();
         if groups.is_empty() {
             return None;
         }
@@ -163,6 +162,10 @@ impl<'a> Workspace<'a> {
             classes.clone()
         });
         Some(classes.collect())
+    }
+
+    fn equal_axes(&self) -> Vec<Vec<usize>> {
+        equal_axes(self.cost_table.counts, self.cost_table.levels.as_ref())
     }
 
     /// A list of runs of a statement as a domain.
@@ -424,7 +427,7 @@ impl<'a> Workspace<'a> {
                 onward[number * rests.len() + place] = price + resting;
             }
         }
-        let turns = Turns::new(self.cost_table.counts, &gives, &needs);
+        let turns = Turns::new(&self.equal_axes(), &gives, &needs);
         let mut least: Vec<f64> = Vec::with_capacity(gives.len() * needs.len());
         for (row, there) in there.chunks_exact(rests.len().max(1)).enumerate() {
             let onward = onward.chunks_exact(rests.len().max(1)).enumerate();
@@ -447,6 +450,7 @@ impl<'a> Workspace<'a> {
 fn circumstances(cost_table: &CostTable<'_>) -> Circumstances {
     Circumstances {
         counts: cost_table.counts,
+        levels: cost_table.levels,
         objective: *cost_table.objective,
         weights: cost_table.weights,
         disabled_moves: cost_table.disabled_moves,

@@ -10,7 +10,7 @@
 //! ```
 
 use super::mesh::AXES;
-use super::transfer::{Counts, Move, Roles, TransferItem, is_windowed, pieces};
+use super::transfer::{Counts, Far, Move, Roles, TransferItem, is_windowed, pieces};
 use super::windows;
 use crate::ia::layout::{TensorRole, satisfies};
 
@@ -88,6 +88,7 @@ pub fn convert(goods: TransferItem<'_>, counts: Counts, from: Roles, to: Roles) 
         transfer,
         words: reduced + share(goods.shape, counts, to) * (1.0 - there),
         messages: (added - 1.0) + (peers - 1.0),
+        far: Far::default(),
     })
 }
 
@@ -139,6 +140,8 @@ pub fn closed(mut prices: Vec<f64>, placements: usize) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::far::convert_over;
+    use crate::search::machine::Levels;
     use TensorRole::{Cut, Every, First, Partial};
 
     fn goods(shape: &[u64]) -> TransferItem<'_> {
@@ -153,7 +156,7 @@ mod tests {
         let found = convert(goods(shape), axes, from, to).unwrap_or(Move {
             transfer: f64::INFINITY,
             words: f64::INFINITY,
-            messages: 0.0,
+            ..Move::default()
         });
         (found.transfer, found.words)
     }
@@ -207,6 +210,22 @@ mod tests {
             .collect()
     }
 
+    /// What sites want that no site of their node has: of the busiest site, and of the sites of the busiest node together.
+    fn from_other_nodes(has: &[Vec<bool>], wants: &[Vec<bool>], sites: usize) -> (usize, usize) {
+        let nodes = has.chunks(sites).zip(wants.chunks(sites));
+        let lacks = nodes.map(|(has, wants)| -> Vec<usize> {
+            let lacks = |wants: &Vec<bool>| {
+                let wanted = (0..wants.len()).filter(|at| wants[*at]);
+                wanted.filter(|at| !has.iter().any(|has| has[*at])).count()
+            };
+            wants.iter().map(lacks).collect()
+        });
+        lacks.fold((0, 0), |(site, node), lacks| {
+            let most = lacks.iter().copied().max().unwrap_or(0);
+            (site.max(most), node.max(lacks.iter().sum()))
+        })
+    }
+
     #[test]
     fn words_are_those_of_explicit_element_sets() {
         for counts in [
@@ -216,14 +235,16 @@ mod tests {
             [2, 3, 1],
             [2, 2, 2],
             [7, 1, 1],
+            [4, 2, 1],
+            [2, 6, 1],
         ] {
             let sites: u64 = counts.iter().map(|n| u64::from(*n)).product();
-            let even = [sites * sites, sites];
-            let all = placements(&even, counts, &[Every, First]);
+            let shape = [sites * sites, sites];
+            let all = placements(&shape, counts, &[Every, First]);
             let of_site = |roles: Roles, site: u32| {
                 let slow = site / (counts[1] * counts[2]);
                 let at = [slow, site / counts[2] % counts[1], site % counts[2]];
-                held(&even, counts, roles, at)
+                held(&shape, counts, roles, at)
             };
             let of_sites = |roles: &Roles| -> Vec<Vec<bool>> {
                 (0..sites as u32)
@@ -238,9 +259,30 @@ mod tests {
                         elements.filter(|(has, wants)| !**has && **wants).count()
                     });
                     let most = missing.max().unwrap_or(0);
-                    let (_, words) = price(&even, counts, *from, *to);
+                    let (_, words) = price(&shape, counts, *from, *to);
                     let gap = (words - most as f64).abs();
                     assert!(gap < 1e-6, "{counts:?} {from:?} {to:?}: {words} {most}");
+                    for size in 2..sites as u32 {
+                        let levels = Levels::new(counts, size);
+                        let split = levels.inside.iter().zip(levels.across);
+                        let even = split.zip(counts).all(|((a, b), count)| a * b == count);
+                        if !even || levels.across.iter().product::<u32>() * size != sites as u32 {
+                            continue;
+                        }
+                        let expected = from_other_nodes(has, wants, size as usize);
+                        let over = convert_over(goods(&shape), counts, Some(&levels), *from, *to);
+                        let far = over.unwrap_or_default().far;
+                        let what = format!("{counts:?} nodes of {size}: {from:?} {to:?}");
+                        assert!(
+                            (far.words - expected.0 as f64).abs() < 1e-6,
+                            "{what}: {far:?} {expected:?}"
+                        );
+                        // The link of a single holder has more to carry than those of the others.
+                        if !from.contains(&First) {
+                            let gap = (far.words_of_node - expected.1 as f64).abs();
+                            assert!(gap < 1e-6, "{what}: {far:?} {expected:?}");
+                        }
+                    }
                 }
             }
         }

@@ -9,12 +9,15 @@
 //! ```
 
 use super::choice::Choice;
-use super::convert::{convert, share, share_of};
+use super::convert::{share, share_of};
 use super::disabled_moves::DisabledMoves;
+use super::far::convert_over;
+use super::machine::{Levels, TimeModel};
 use super::mesh::AXES;
 use super::problem::{Problem, Tensor};
 use super::transfer::ReadWindows;
 use super::transfer::{Counts, Move, Roles, TransferItem, is_windowed};
+use super::turns::alike;
 use super::windows::{self, SiteBoxes};
 use crate::ia::layout::TensorRole;
 use rustc_hash::FxHashMap;
@@ -44,40 +47,29 @@ impl Objective {
     }
 }
 
-/// The coefficients of the time that a plan takes: a linear model as in luo2021, section 7.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TimeModel {
-    /// Seconds a message.
-    pub alpha: f64,
-    /// Seconds a byte received.
-    pub beta: f64,
-    /// Seconds an operation.
-    pub gamma: f64,
-    /// Seconds a byte touched.
-    pub delta: f64,
-    /// Seconds a tuple.
-    pub epsilon: f64,
-}
-
 impl Objective {
     /// The price of moving a tensor with elements of `width` bytes.
     pub fn of_move(&self, moved: &Move, width: f64) -> f64 {
         match self {
             Objective::Transfer => moved.transfer,
             Objective::Bytes => moved.words,
-            Objective::Time(model) => {
-                model.alpha * moved.messages + model.beta * moved.words * width
-            }
+            Objective::Time(model) => model.of_move(moved, width),
         }
     }
 
     /// The price of running a statement: `tuples` are its operands and its result.
     pub fn of_run(&self, load: f64, touched: f64, tuples: usize) -> f64 {
         match self {
-            Objective::Time(model) => {
-                model.gamma * load + model.delta * touched + model.epsilon * tuples as f64
-            }
-            _ => 0.0,
+            Objective::Time(model) => model.of_run(load, touched, tuples),
+            Objective::Transfer | Objective::Bytes => 0.0,
+        }
+    }
+
+    /// How a mesh of these counts lies over the nodes of a machine; none where that makes no difference.
+    pub fn levels(&self, counts: Counts) -> Option<Levels> {
+        match self {
+            Objective::Time(model) => model.levels(counts),
+            Objective::Transfer | Objective::Bytes => None,
         }
     }
 }
@@ -125,6 +117,8 @@ const MOST_KEPT: usize = 1 << 18;
 pub struct CostTable<'a> {
     /// The mesh.
     pub counts: Counts,
+    /// How it lies over nodes, where that makes a difference.
+    pub levels: Option<Levels>,
     /// The quantity that is minimised.
     pub objective: &'a Objective,
     /// The terms that decide between equals.
@@ -181,6 +175,7 @@ impl<'a> CostTable<'a> {
         let bytes = problem.tensors.iter().map(|t| t.floats * t.width);
         CostTable {
             counts,
+            levels: objective.levels(counts),
             objective,
             weights,
             disabled_moves: DisabledMoves::default(),
@@ -231,7 +226,8 @@ impl<'a> CostTable<'a> {
         let price = match known.copied().filter(|price| !price.is_nan()) {
             Some(price) => price,
             None => {
-                let moved = convert(self.item(goods), self.counts, from, to);
+                let levels = self.levels.as_ref();
+                let moved = convert_over(self.item(goods), self.counts, levels, from, to);
                 self.price(goods, from, to, moved)
             }
         };
@@ -244,12 +240,13 @@ impl<'a> CostTable<'a> {
         price
     }
 
-    /// The conversion of the same price in which axes of one length are in the order of what they do.
+    /// The conversion of the same price in which axes that are alike are in the order of what they do.
     fn in_order(&self, mut from: Roles, mut to: Roles) -> [Roles; 2] {
         for axis in 0..AXES {
             for later in axis + 1..AXES {
-                let equal = self.counts[axis] == self.counts[later];
-                if equal && (from[axis], to[axis]) > (from[later], to[later]) {
+                if alike(self.counts, self.levels.as_ref(), axis, later)
+                    && (from[axis], to[axis]) > (from[later], to[later])
+                {
                     from.swap(axis, later);
                     to.swap(axis, later);
                 }
@@ -262,7 +259,14 @@ impl<'a> CostTable<'a> {
     fn windowed(&mut self, goods: usize, from: Roles, to: Roles, number: usize) -> f64 {
         let moved = (!from.contains(&TensorRole::Partial)).then(|| {
             let (held, needed) = (self.boxes(goods, from), self.boxes(goods, to));
-            windows::between(&held, &needed)
+            let moved = windows::between(&held, &needed);
+            let far = self
+                .levels
+                .map(|levels| windows::far(&held, &needed, &levels));
+            Move {
+                far: far.unwrap_or_default(),
+                ..moved
+            }
         });
         let price = self.price(goods, from, to, moved);
         let base = self.conversions.kept[goods].base();

@@ -13,6 +13,7 @@ use super::choice::{Choice, Run};
 use super::cost_table::{CostTable, Objective, Weights};
 use super::descent::descend;
 use super::known::Known;
+use super::machine::orders;
 use super::model::Model;
 use super::narrow;
 use super::network::Stop;
@@ -115,6 +116,10 @@ impl<'a> Search<'a> {
                 balance.whole *= 1.1;
                 balance.kappa *= 1.1;
             }
+        }
+        if let (Objective::Time(model), None) = (&options.objective, &pinned.mesh) {
+            let meshes = balance.meshes.iter();
+            balance.meshes = meshes.flat_map(|mesh| orders(mesh, model)).collect();
         }
         if options.all_sites {
             balance.meshes.retain(|mesh| mesh.sites() == sites);
@@ -436,11 +441,7 @@ fn most(problem: &Problem, sites: u32, objective: &Objective) -> f64 {
     match objective {
         Objective::Transfer => floats * f64::from(sites),
         Objective::Bytes => floats,
-        Objective::Time(model) => {
-            floats * 8.0 * (model.beta + model.delta)
-                + problem.total * model.gamma
-                + problem.tensors.len() as f64 * (model.alpha + model.epsilon) * f64::from(sites)
-        }
+        Objective::Time(model) => model.most(floats, problem.total, problem.tensors.len(), sites),
     }
 }
 

@@ -11,6 +11,7 @@
 use super::choice::Run;
 use super::cost_table::{Conversions, Objective, Weights};
 use super::disabled_moves::DisabledMoves;
+use super::machine::Levels;
 use super::model::Model;
 use super::network::{Lasting, Prices};
 use super::problem::Problem;
@@ -29,6 +30,8 @@ const MOST_PRICES: usize = 1 << 24;
 pub struct Circumstances {
     /// The mesh.
     pub counts: Counts,
+    /// How it lies over nodes, where that makes a difference.
+    pub levels: Option<Levels>,
     /// The quantity that is minimised.
     pub objective: Objective,
     /// The terms that decide between equals.

@@ -10,6 +10,8 @@
 use super::choice::{Choice, Run, choice};
 use super::convert::{convert, placements};
 use super::cost_table::Objective;
+use super::far::convert_over;
+use super::machine::Levels;
 use super::mesh::AXES;
 use super::problem::{Kind, Problem};
 use super::transfer::{Counts, Move, Roles, TransferItem, counts, padded};
@@ -112,6 +114,8 @@ pub fn padded_run(roles: &[StatementRole]) -> Run {
 /// [`price`] of a program that is already a problem.
 pub fn of_problem(problem: &Problem, layout: &Layout, objective: &Objective) -> LayoutCost {
     let mesh_counts = counts(&layout.mesh);
+    let levels = objective.levels(mesh_counts);
+    let levels = levels.as_ref();
     let runs = run_choices(problem, layout);
     let mut price = LayoutCost {
         loads: vec![0.0; problem.tensors.len()],
@@ -125,7 +129,7 @@ pub fn of_problem(problem: &Problem, layout: &Layout, objective: &Objective) -> 
             let tuples = choice.needs.len() + 1;
             price.seconds += objective.of_run(choice.load, choice.touched, tuples);
         }
-        for conversion in conversions(problem, layout, &runs, at, mesh_counts) {
+        for conversion in conversions(problem, layout, &runs, at, (mesh_counts, levels)) {
             price.transfer += conversion.moved.transfer;
             price.words += conversion.moved.words;
             price.messages += conversion.moved.messages;
@@ -145,7 +149,7 @@ fn conversions(
     layout: &Layout,
     runs: &[Option<Choice>],
     at: usize,
-    counts: Counts,
+    (counts, levels): (Counts, Option<&Levels>),
 ) -> Vec<Conversion> {
     let tensor = &problem.tensors[at];
     if tensor.kind == Kind::Free || layout.mesh.sites() <= 1 {
@@ -161,7 +165,7 @@ fn conversions(
     let mut found: Vec<Conversion> = vec![];
     let mut add = |from: Roles, to: Roles, reader: Option<usize>| {
         // Nothing rests partial and nothing is read partial, so there is always a way.
-        let moved = convert(goods, counts, from, to).unwrap_or_default();
+        let moved = convert_over(goods, counts, levels, from, to).unwrap_or_default();
         let moved = moved.times(tensor.times);
         if moved != Move::default()
             && !found

@@ -10,8 +10,8 @@
 //! A B C D on 2x2, words: ((A B) (C D)) 3.1e6, not (A (B (C D))) 4.0e6, which has less arithmetic
 //! ```
 
-use super::convert::convert;
 use super::cost_table::Objective;
+use super::far::convert_over;
 use super::mesh::AXES;
 use super::transfer::{Counts, Roles, TransferItem};
 use crate::ia::layout::TensorRole;
@@ -368,6 +368,7 @@ impl Table {
             self.order = order;
         }
         let to = self.roles(code);
+        let levels = wanted.objective.levels(wanted.counts);
         let mut best = (f64::INFINITY, 0);
         for (price, from) in &self.order {
             if *price >= best.0 {
@@ -378,7 +379,8 @@ impl Table {
                 columns: 1.0,
                 windows: &[],
             };
-            let moved = convert(goods, wanted.counts, self.roles(*from), to);
+            let from_roles = self.roles(*from);
+            let moved = convert_over(goods, wanted.counts, levels.as_ref(), from_roles, to);
             let Some(moved) = moved else {
                 continue;
             };

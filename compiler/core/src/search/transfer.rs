@@ -36,6 +36,19 @@ pub struct Move {
     pub words: f64,
     /// Messages received by the busiest site.
     pub messages: f64,
+    /// The part of them that comes from other nodes.
+    pub far: Far,
+}
+
+/// The part of a conversion that goes from node to node; nothing where it is not asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Far {
+    /// Words that the busiest site receives from other nodes.
+    pub words: f64,
+    /// Messages that it receives from there.
+    pub messages: f64,
+    /// Words that the sites of the busiest node receive from other nodes, together.
+    pub words_of_node: f64,
 }
 
 impl Move {
@@ -46,6 +59,11 @@ impl Move {
             transfer: self.transfer * times,
             words: self.words * times,
             messages: self.messages * times,
+            far: Far {
+                words: self.far.words * times,
+                messages: self.far.messages * times,
+                words_of_node: self.far.words_of_node * times,
+            },
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Axes of equal counts, which can take each other's roles: prices stay as they are where every placement is turned alike, but
+//! Axes of equal counts that lie alike over nodes, which can take each other's roles: prices stay as they are where every placement is turned alike, but
 //! those of windows.
 //!
 //! Must not know prices.
@@ -7,14 +7,21 @@
 //! 2x2: (Cut(1), Every) -> (Cut(0), Cut(1)) costs what (Every, Cut(1)) -> (Cut(1), Cut(0)) does
 //! ```
 
+use super::machine::Levels;
 use super::mesh::AXES;
 use super::transfer::{Counts, Roles, is_windowed};
 use rustc_hash::FxHashMap;
 
-/// The groups of axes that have the same count.
-pub(super) fn equal_axes(counts: Counts) -> Vec<Vec<usize>> {
+/// Whether prices stay as they are where two axes change places: they have the same count, and lie alike over nodes.
+pub(super) fn alike(counts: Counts, levels: Option<&Levels>, one: usize, other: usize) -> bool {
+    let over = |axis: usize| levels.map(|levels| (levels.inside[axis], levels.across[axis]));
+    counts[one] == counts[other] && over(one) == over(other)
+}
+
+/// The groups of axes that are alike.
+pub(super) fn equal_axes(counts: Counts, levels: Option<&Levels>) -> Vec<Vec<usize>> {
     let groups = (0..AXES).map(|axis| -> Vec<usize> {
-        let equal = (0..AXES).filter(|other| counts[*other] == counts[axis]);
+        let equal = (0..AXES).filter(|other| alike(counts, levels, *other, axis));
         equal.collect()
     });
     groups
@@ -53,8 +60,7 @@ pub(super) struct Turns {
 impl Turns {
     /// The turns of a table between what is given and what is needed, several placements at once. In windows the order of axes
     /// matters: it says which of the pieces a site has.
-    pub(super) fn new(counts: Counts, gives: &[Roles], needs: &[Vec<Roles>]) -> Turns {
-        let groups = equal_axes(counts);
+    pub(super) fn new(groups: &[Vec<usize>], gives: &[Roles], needs: &[Vec<Roles>]) -> Turns {
         let numbered = needs.iter().enumerate();
         let plain = numbered.filter(|(_, needs)| !needs.iter().any(|to| is_windowed(*to)));
         let places: FxHashMap<&[Roles], usize> = plain
@@ -77,7 +83,7 @@ impl Turns {
         let mut first: FxHashMap<Roles, (usize, [usize; AXES])> = FxHashMap::default();
         let mut made: FxHashMap<[usize; AXES], usize> = FxHashMap::default();
         for (row, roles) in gives.iter().enumerate() {
-            let to = order(roles, &groups);
+            let to = order(roles, groups);
             let entry = first.entry(to.map(|axis| roles[axis]));
             let (before, from) = *entry.or_insert((row, to));
             // Axis `from[a]` of the earlier row has the role that axis `to[a]` has here.
@@ -112,16 +118,18 @@ mod tests {
     fn entries_are_earlier_ones_turned() {
         let gives = [[Cut(0), Every, Cut(1)], [Cut(1), Cut(0), Every]];
         let needs = [vec![[Cut(2), Every, Cut(3)]], vec![[Cut(3), Cut(2), Every]]];
-        let turns = Turns::new([2, 2, 2], &gives, &needs);
+        let groups = equal_axes([2, 2, 2], None);
+        let turns = Turns::new(&groups, &gives, &needs);
         assert_eq!(turns.before(0, 0), None);
         // The second column is the first one turned as the second row is; no column is the first one turned so.
         assert_eq!(turns.before(1, 0), None);
         assert_eq!(turns.before(1, 1), Some((0, 0)));
         let [first, second] = [[Every, Cut(0), Every], [Cut(0), Every, Every]];
         let needs = [vec![first], vec![second]];
-        let turns = Turns::new([2, 2, 3], &[first, second], &needs);
+        let groups = equal_axes([2, 2, 3], None);
+        let turns = Turns::new(&groups, &[first, second], &needs);
         assert_eq!(turns.before(1, 0), Some((0, 1)));
-        assert_eq!(equal_axes([2, 3, 1]), Vec::<Vec<usize>>::new());
-        assert_eq!(turned([3, 1, 2], &equal_axes([2, 2, 2])), [1, 2, 3]);
+        assert_eq!(equal_axes([2, 3, 1], None), Vec::<Vec<usize>>::new());
+        assert_eq!(turned([3, 1, 2], &equal_axes([2, 2, 2], None)), [1, 2, 3]);
     }
 }

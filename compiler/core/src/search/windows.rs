@@ -8,8 +8,9 @@
 //! y[i] = x[i - 1] + x[i + 1] on 4 sites, i cut, x at (Cut(0)): each site lacks an element on either side, 6 in all
 //! ```
 
+use super::machine::Levels;
 use super::mesh::AXES;
-use super::transfer::{Counts, Move, ReadWindows, Roles, TransferItem};
+use super::transfer::{Counts, Far, Move, ReadWindows, Roles, TransferItem};
 use crate::ia::layout::{StatementRole, TensorRole, WindowAxis, WindowRead};
 use crate::tra::operands::split_operands;
 use crate::tra::reads::{Part, Windows, around};
@@ -205,11 +206,7 @@ pub fn between(held: &SiteBoxes, needed: &SiteBoxes) -> Move {
     let rank = held.cuts.len().max(1);
     let sites = held.ranges.chunks_exact(rank);
     for (own, wanted) in sites.zip(needed.ranges.chunks_exact(rank)) {
-        let pairs = own.iter().zip(wanted).map(|((a, n), (b, m))| {
-            let start = *a.max(b);
-            (a + n).min(b + m).saturating_sub(start) as f64
-        });
-        let common: f64 = pairs.product();
+        let common = common(own, wanted);
         let lacks = volume(wanted) - common;
         if lacks <= 0.0 {
             continue;
@@ -220,6 +217,43 @@ pub fn between(held: &SiteBoxes, needed: &SiteBoxes) -> Move {
         cost.messages = cost.messages.max(peers.max(1.0));
     }
     cost
+}
+
+/// What comes from other nodes in giving sites what they need: what no site of their own node holds.
+pub fn far(held: &SiteBoxes, needed: &SiteBoxes, levels: &Levels) -> Far {
+    let mut far = Far::default();
+    let rank = held.cuts.len().max(1);
+    let sites_of_node = levels.sites as usize * rank;
+    let nodes = held.ranges.chunks(sites_of_node);
+    for (there, wanted) in nodes.zip(needed.ranges.chunks(sites_of_node)) {
+        let mut boxes: Vec<&[(u64, u64)]> = there.chunks_exact(rank).collect();
+        boxes.sort_unstable();
+        boxes.dedup();
+        let mut of_node = 0.0;
+        for wanted in wanted.chunks_exact(rank) {
+            let near = boxes.iter().map(|held| common(held, wanted));
+            let near: Vec<f64> = near.filter(|common| *common > 0.0).collect();
+            let lacks = volume(wanted) - near.iter().sum::<f64>();
+            if lacks <= 0.0 {
+                continue;
+            }
+            of_node += lacks;
+            far.words = far.words.max(lacks);
+            let senders = senders(&held.cuts, wanted) - near.len() as f64;
+            far.messages = far.messages.max(senders.max(1.0));
+        }
+        far.words_of_node = far.words_of_node.max(of_node);
+    }
+    far
+}
+
+/// Elements that two boxes have in common.
+fn common(own: &[(u64, u64)], wanted: &[(u64, u64)]) -> f64 {
+    let pairs = own.iter().zip(wanted).map(|((a, n), (b, m))| {
+        let start = *a.max(b);
+        (a + n).min(b + m).saturating_sub(start) as f64
+    });
+    pairs.product()
 }
 
 /// How many sites hold pieces that meet a box.

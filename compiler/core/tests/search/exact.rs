@@ -14,7 +14,10 @@ use einc_core::search::price::price;
 use einc_core::search::problem::Problem;
 use einc_core::search::settle::{resting, settle};
 use einc_core::search::transfer::counts;
-use einc_core::search::{Known, Objective, Pinned, SearchOptions, layout, layout_knowing};
+use einc_core::search::{
+    Known, Link, Network as Nodes, Objective, Pinned, Rates, SearchOptions, TimeModel, layout,
+    layout_knowing,
+};
 use good_lp::{Expression, ProblemVariables, Solution, SolverModel, variable};
 use std::collections::BTreeMap;
 
@@ -273,13 +276,39 @@ fn exhaustive_layout(program: &Program, options: &SearchOptions, mesh: &Mesh) ->
     best
 }
 
+/// Seconds on nodes of so many sites, whose links are slow.
+fn on_nodes(sites: u32) -> Objective {
+    Objective::Time(TimeModel {
+        compute: Rates {
+            operation: 1e-9,
+            touched: 1e-9,
+            tuple: 1e-7,
+        },
+        node: Link {
+            message: 1e-6,
+            byte: 1e-8,
+        },
+        network: Some(Nodes {
+            sites,
+            link: Link {
+                message: 3e-6,
+                byte: 2e-8,
+            },
+        }),
+    })
+}
+
 #[test]
 fn plans_of_small_programs_are_the_best_of_all() {
-    for seed in 0..24 {
+    for seed in 0..32 {
         let program = random_program(seed);
-        let objective = [Objective::Transfer, Objective::Bytes][seed as usize % 2];
+        let objective = [Objective::Transfer, Objective::Bytes, on_nodes(2)];
+        let (objective, axes) = match seed {
+            0..24 => (objective[seed as usize % 2], [vec![3], vec![4], vec![2]]),
+            _ => (objective[2], [vec![4], vec![2, 2], vec![2, 2]]),
+        };
         let mesh = Mesh {
-            axes: [vec![3], vec![4], vec![2]][seed as usize % 3].clone(),
+            axes: axes[seed as usize % 3].clone(),
         };
         let options = SearchOptions {
             balance: 1.0,
@@ -442,7 +471,7 @@ fn names_and_orders_do_not_matter() {
         m: f32[64] = [x: 64 | y: 96] max P[y, x]\n\
         Q: f32[32, 64] = [w: 32, x: 64 | y: 96] sum Z[y, w] * P[y, x]\noutput m\noutput Q";
     for sites in [2, 4, 5, 6, 8] {
-        for objective in [Objective::Transfer, Objective::Bytes] {
+        for objective in [Objective::Transfer, Objective::Bytes, on_nodes(2)] {
             let options = SearchOptions::new(sites, objective);
             let price = |text: &str| {
                 let found = layout(&program(text), &options, &|| false).unwrap();
@@ -461,7 +490,8 @@ fn tables_of_earlier_programs_change_nothing() {
     let known = Known::default();
     for seed in 0..16 {
         let program = random_program(seed);
-        let options = SearchOptions::new(4, Objective::Transfer);
+        let objective = [Objective::Transfer, on_nodes(2)][seed as usize % 2];
+        let options = SearchOptions::new(4, objective);
         let shared = layout_knowing(&program, &options, &known, &|| false).unwrap();
         let alone = layout(&program, &options, &|| false).unwrap();
         assert_eq!(shared.layout, alone.layout, "{seed}\n{program}");

@@ -2,7 +2,7 @@
 
 use super::programs::{Linked, ffnn, luo, matmul};
 use einc_core::einsum::Program;
-use einc_core::search::{Found, Objective, SearchOptions, TimeModel, layout};
+use einc_core::search::{Found, Link, Objective, Rates, SearchOptions, TimeModel, layout};
 
 fn found(program: &Program, sites: u32, objective: Objective) -> Found {
     let options = SearchOptions::new(sites, objective);
@@ -89,14 +89,19 @@ fn words_of_a_training_step_and_time_without_idle_sites() {
         let received = found(&program, 5, Objective::Bytes).price.words;
         assert!(received <= words, "{received}");
         let model = TimeModel {
-            alpha: 1e-5,
-            beta: 1e-10,
-            gamma: 1e-11,
-            delta: 1e-12,
-            epsilon: 1e-7,
+            compute: Rates {
+                operation: 1e-11,
+                touched: 1e-12,
+                tuple: 1e-7,
+            },
+            node: Link {
+                message: 1e-5,
+                byte: 1e-10,
+            },
+            network: None,
         };
         let timed = found(&program, 5, Objective::Time(model));
         assert_eq!(timed.layout.mesh.sites(), 5);
-        assert!(timed.price.seconds >= timed.price.load * model.gamma);
+        assert!(timed.price.seconds >= timed.price.load * model.compute.operation);
     }
 }

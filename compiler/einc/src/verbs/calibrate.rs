@@ -4,12 +4,13 @@
 //!
 //! ```text
 //! $ einc calibrate
-//! wrote /home/me/.config/einc/machine.json
+//! wrote /home/me/.config/einc/machine.toml
 //! ```
 
 use clap::Args;
+use einc_core::search::{Link, Network, TimeModel};
 use einc_diag::Diagnostic;
-use einc_driver::{arguments::Format, calibration, exit, target};
+use einc_driver::{arguments::Format, calibration, exit, machine_file, target};
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
 /// Measure this machine, for plans that are chosen by time
@@ -19,15 +20,19 @@ Examples:
   einc calibrate                                     once a machine
   einc plan model.ein --sites 8 --cost time          then plans by time
   einc calibrate --latency 2e-5 --bandwidth 1.25e8   for sites on a network of 1 Gb/s
-  einc calibrate -o cluster.json                     elsewhere; --machine cluster.json uses it")]
+  einc calibrate -o cluster.toml --node-sites 8 --latency 2e-5 --bandwidth 1.25e9
+                                                     for nodes of 8 sites on one of 10 Gb/s; --machine cluster.toml uses it")]
 pub struct Arguments {
-    /// Write to a file instead of the usual place
+    /// Write to a file instead of the usual place; .json has one level
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Sites of a node, if they are on several: `--latency` and `--bandwidth` are then of the network between nodes
+    #[arg(long = "node-sites", value_name = "SITES", requires = "latency", requires = "bandwidth", value_parser = clap::value_parser!(u32).range(1..))]
+    node_sites: Option<u32>,
     /// Seconds a message takes, if sites are not on one machine
     #[arg(long, value_name = "SECONDS", value_parser = positive)]
     latency: Option<f64>,
-    /// Bytes a second between two sites, if they are not on one machine
+    /// Bytes a second between two sites, if they are not on one machine; of a node's link, with `--node-sites`
     #[arg(long, value_name = "BYTES", value_parser = positive)]
     bandwidth: Option<f64>,
 }
@@ -41,29 +46,71 @@ fn positive(text: &str) -> Result<f64, String> {
 
 pub fn perform(arguments: Arguments) -> i32 {
     let wrong = |what: String| super::complain(Diagnostic::error("E0192", what), Format::Text);
-    let Some(path) = arguments.output.or_else(calibration::usual_place) else {
+    let Some(path) = arguments.output.clone().or_else(calibration::usual_place) else {
         return wrong("there is no home folder to write to: use `--output FILE`".into());
     };
     if let Err(diagnostic) = target::whole("--output", &path, &BTreeMap::new()) {
         return super::complain(diagnostic, Format::Text);
     }
-    let mut model = calibration::measure();
-    model.alpha = arguments.latency.unwrap_or(model.alpha);
-    model.beta = arguments.bandwidth.map_or(model.beta, |bytes| 1.0 / bytes);
+    let json = path
+        .extension()
+        .is_some_and(|extension| extension == "json");
+    if json && arguments.node_sites.is_some() {
+        return wrong(
+            "a .json file has one level: give `--output` a name that ends in .toml".into(),
+        );
+    }
+    let model = with_given(calibration::measure(), &arguments);
+    let text = match json {
+        true => machine_file::text_of_one_level(&model),
+        false => machine_file::text(&model),
+    };
     let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
-    match folder.and_then(|()| super::replace(&path, &calibration::text(&model))) {
+    match folder.and_then(|()| super::replace(&path, &text)) {
         Ok(()) => {
-            exit::say(&format!(
-                "message    {:.3e} s\nbyte       {:.3e} s\noperation  {:.3e} s\ntouched    {:.3e} s a byte\ntuple      {:.3e} s\nwrote {}\n",
-                model.alpha,
-                model.beta,
-                model.gamma,
-                model.delta,
-                model.epsilon,
-                path.display()
-            ));
+            exit::say(&format!("{}wrote {}\n", figures(&model), path.display()));
             0
         }
         Err(error) => wrong(format!("cannot write {}: {error}", path.display())),
     }
+}
+
+/// The figures of a machine, with what the command line says of links.
+fn with_given(mut model: TimeModel, arguments: &Arguments) -> TimeModel {
+    let given = |measured: Link| Link {
+        message: arguments.latency.unwrap_or(measured.message),
+        byte: arguments
+            .bandwidth
+            .map_or(measured.byte, |bytes| 1.0 / bytes),
+    };
+    match arguments.node_sites {
+        None => model.node = given(model.node),
+        Some(sites) => {
+            model.network = Some(Network {
+                sites,
+                link: given(model.node),
+            });
+        }
+    }
+    model
+}
+
+/// The figures as lines of text.
+fn figures(model: &TimeModel) -> String {
+    let TimeModel {
+        compute,
+        node,
+        network,
+    } = model;
+    let mut text = format!(
+        "message    {:.3e} s\nbyte       {:.3e} s\noperation  {:.3e} s\ntouched    {:.3e} s a byte\ntuple      {:.3e} s\n",
+        node.message, node.byte, compute.operation, compute.touched, compute.tuple,
+    );
+    if let Some(Network { sites, link }) = network {
+        text.push_str(&format!(
+            "between nodes of {sites} sites: message {:.3e} s, byte {:.3e} s\n",
+            link.message, link.byte
+        ));
+    }
+    text
 }

@@ -1,0 +1,373 @@
+//! The file of a machine, from which `--cost time` takes its figures: rates of a site, of a node's links, of the network between nodes.
+//!
+//! A file of the first format is JSON and knows one level, in which any two sites are alike. Every figure is one of seconds. Must not know how figures
+//! are measured, nor plans.
+//!
+//! ```text
+//! format = "einc-machine/2"
+//!
+//! [compute]
+//! operation = 1.4e-11   # an operation of a matrix product
+//! touched = 1.1e-10     # a byte read or written
+//! tuple = 3.0e-6        # a tuple of a relation
+//!
+//! [node]
+//! sites = 8             # sites of a node, numbered in a row
+//! message = 8.1e-6      # a message
+//! byte = 2.0e-10        # a byte received
+//!
+//! [network]
+//! message = 2.0e-5
+//! byte = 8.0e-10        # a byte over the link of a node, which its sites share
+//! ```
+
+use einc_core::search::{Link, Network, Rates, TimeModel};
+use einc_diag::Diagnostic;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use toml::Spanned;
+
+/// The first fields of the files.
+const ONE_LEVEL: &str = "einc-machine/1";
+const TWO_LEVELS: &str = "einc-machine/2";
+
+/// A file of one level.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OneLevel {
+    format: String,
+    /// Seconds a message.
+    message: f64,
+    /// Seconds a byte received.
+    byte: f64,
+    /// Seconds an operation of a matrix product.
+    operation: f64,
+    /// Seconds a byte that is read or written.
+    touched: f64,
+    /// Seconds a tuple.
+    tuple: f64,
+}
+
+/// A file of two levels.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TwoLevels {
+    format: Spanned<String>,
+    compute: ComputeTable,
+    node: Spanned<NodeTable>,
+    network: Option<NetworkTable>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ComputeTable {
+    operation: Spanned<f64>,
+    touched: Spanned<f64>,
+    tuple: Spanned<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NodeTable {
+    sites: Option<Spanned<i64>>,
+    message: Spanned<f64>,
+    byte: Spanned<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NetworkTable {
+    message: Spanned<f64>,
+    byte: Spanned<f64>,
+}
+
+/// The figures of a file with this text.
+///
+/// # Errors
+/// It is not of a machine, or a figure cannot be (E0193): file, line and field.
+pub fn parse(path: &Path, text: &str) -> Result<TimeModel, Diagnostic> {
+    let file = File { path, text };
+    match text.trim_start().starts_with('{') {
+        true => file.one_level(),
+        false => file.two_levels(),
+    }
+}
+
+/// The diagnostic about figures that are not to be had.
+pub fn missing(what: impl std::fmt::Display) -> Diagnostic {
+    Diagnostic::error(
+        "E0193",
+        format!("`--cost time` needs the machine's figures: {what}"),
+    )
+    .help("`einc calibrate` measures them; `--machine FILE` names a file that it wrote; `einc explain E0193` shows one")
+}
+
+struct File<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl File<'_> {
+    fn one_level(&self) -> Result<TimeModel, Diagnostic> {
+        let file: OneLevel = serde_json::from_str(self.text).map_err(|error| {
+            missing(format!(
+                "{} is not of a machine: {error}",
+                self.path.display()
+            ))
+        })?;
+        if file.format != ONE_LEVEL {
+            let what = format!("`format` is {:?}, not {ONE_LEVEL:?}", file.format);
+            return Err(missing(format!("{}: {what}", self.path.display())));
+        }
+        let figure = |name: &str, value: f64| match possible(value) {
+            true => Ok(value),
+            false => Err(missing(format!(
+                "{}: {}",
+                self.path.display(),
+                wrong(name, value)
+            ))),
+        };
+        Ok(TimeModel {
+            compute: Rates {
+                operation: figure("operation", file.operation)?,
+                touched: figure("touched", file.touched)?,
+                tuple: figure("tuple", file.tuple)?,
+            },
+            node: Link {
+                message: figure("message", file.message)?,
+                byte: figure("byte", file.byte)?,
+            },
+            network: None,
+        })
+    }
+
+    fn two_levels(&self) -> Result<TimeModel, Diagnostic> {
+        let file: TwoLevels = toml::from_str(self.text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            self.at(at, error.message().trim_end())
+        })?;
+        if file.format.get_ref() != TWO_LEVELS {
+            let what = format!(
+                "`format` is {:?}, not {TWO_LEVELS:?}",
+                file.format.get_ref()
+            );
+            return Err(self.at(file.format.span().start, what));
+        }
+        let figure = |name: &str, value: &Spanned<f64>| match possible(*value.get_ref()) {
+            true => Ok(*value.get_ref()),
+            false => Err(self.at(value.span().start, wrong(name, *value.get_ref()))),
+        };
+        let link = |table: &str, message: &Spanned<f64>, byte: &Spanned<f64>| {
+            Ok(Link {
+                message: figure(&format!("{table}.message"), message)?,
+                byte: figure(&format!("{table}.byte"), byte)?,
+            })
+        };
+        let node = file.node.get_ref();
+        let network = match &file.network {
+            None => None,
+            Some(network) => Some(Network {
+                sites: self.sites(&file.node)?,
+                link: link("network", &network.message, &network.byte)?,
+            }),
+        };
+        Ok(TimeModel {
+            compute: Rates {
+                operation: figure("compute.operation", &file.compute.operation)?,
+                touched: figure("compute.touched", &file.compute.touched)?,
+                tuple: figure("compute.tuple", &file.compute.tuple)?,
+            },
+            node: link("node", &node.message, &node.byte)?,
+            network,
+        })
+    }
+
+    /// How many sites a node has, which a network needs to know.
+    fn sites(&self, node: &Spanned<NodeTable>) -> Result<u32, Diagnostic> {
+        let Some(sites) = &node.get_ref().sites else {
+            let what =
+                "`node.sites` is missing: how many sites a node has, whose link `[network]` is";
+            return Err(self.at(node.span().start, what));
+        };
+        match u32::try_from(*sites.get_ref()) {
+            Ok(number) if number > 0 => Ok(number),
+            _ => {
+                let what = format!(
+                    "`node.sites` is {}, not a whole number from 1",
+                    sites.get_ref()
+                );
+                Err(self.at(sites.span().start, what))
+            }
+        }
+    }
+
+    /// What is wrong at a place of the text.
+    fn at(&self, start: usize, what: impl std::fmt::Display) -> Diagnostic {
+        let before = self.text.get(..start).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        missing(format!("{}:{line}: {what}", self.path.display()))
+    }
+}
+
+fn possible(figure: f64) -> bool {
+    figure.is_finite() && figure >= 0.0
+}
+
+fn wrong(name: &str, figure: f64) -> String {
+    format!("`{name}` is {figure}, not a number of seconds from 0")
+}
+
+/// The text of a machine's file.
+pub fn text(model: &TimeModel) -> String {
+    let TimeModel {
+        compute,
+        node,
+        network,
+    } = model;
+    let sites = network.map_or(String::new(), |network| {
+        format!(
+            "sites = {:<14}# sites of a node, numbered in a row\n",
+            network.sites
+        )
+    });
+    let network = network.map_or(String::new(), |network| {
+        let (message, byte) = (number(network.link.message), number(network.link.byte));
+        format!(
+            "\n[network]\nmessage = {message}\nbyte = {byte:<15}# a byte over the link of a node, which its sites share\n"
+        )
+    });
+    format!(
+        "# A machine for `--cost time`; every figure is one of seconds.\n\
+         format = \"{TWO_LEVELS}\"\n\n\
+         [compute]\n\
+         operation = {:<10}# an operation of a matrix product\n\
+         touched = {:<12}# a byte read or written\n\
+         tuple = {:<14}# a tuple of a relation\n\n\
+         [node]\n\
+         {sites}message = {:<12}# a message\n\
+         byte = {:<15}# a byte received\n\
+         {network}",
+        number(compute.operation),
+        number(compute.touched),
+        number(compute.tuple),
+        number(node.message),
+        number(node.byte),
+    )
+}
+
+/// The text of a machine's file in the format of one level, which cannot say what a network takes.
+pub fn text_of_one_level(model: &TimeModel) -> String {
+    let file = OneLevel {
+        format: ONE_LEVEL.into(),
+        message: model.node.message,
+        byte: model.node.byte,
+        operation: model.compute.operation,
+        touched: model.compute.touched,
+        tuple: model.compute.tuple,
+    };
+    let json = serde_json::to_string_pretty(&file);
+    format!("{}\n", json.expect("the figures are finite numbers"))
+}
+
+/// A number that TOML reads as one with a fraction, as exact as anything that is measured.
+fn number(figure: f64) -> String {
+    format!("{figure:.3e}")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const FILE: &str = "format = \"einc-machine/2\"
+
+[compute]
+operation = 1.4e-11
+touched = 1.1e-10
+tuple = 3.0e-6
+
+[node]
+sites = 8
+message = 8.1e-6
+byte = 2.0e-10
+
+[network]
+message = 2.0e-5
+byte = 8.0e-10
+";
+
+    #[test]
+    fn a_file_of_two_levels_is_read_and_written() {
+        let model = parse(Path::new("cluster.toml"), FILE).unwrap();
+        let network = model.network.unwrap();
+        assert_eq!((network.sites, network.link.byte), (8, 8.0e-10));
+        assert_eq!(
+            (model.node.message, model.compute.touched),
+            (8.1e-6, 1.1e-10)
+        );
+        assert_eq!(
+            parse(Path::new("again.toml"), &text(&model)).unwrap(),
+            model
+        );
+        let one = TimeModel {
+            network: None,
+            ..model
+        };
+        for text in [text(&one), text_of_one_level(&one)] {
+            assert_eq!(parse(Path::new("machine"), &text).unwrap(), one, "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_name_file_line_and_field() {
+        let cases = [
+            (
+                "tuple = 3.0e-6",
+                "",
+                "cluster.toml:3: missing field `tuple`",
+            ),
+            ("[network]", "[lan]", "cluster.toml:13: unknown field `lan`"),
+            (
+                "byte = 2.0e-10",
+                "bytes = 2.0e-10",
+                "cluster.toml:11: unknown field `bytes`",
+            ),
+            (
+                "byte = 8.0e-10",
+                "byte = -8.0e-10",
+                "cluster.toml:15: `network.byte` is -0.0000000008, not a number of seconds from 0",
+            ),
+            (
+                "operation = 1.4e-11",
+                "operation = inf",
+                "cluster.toml:4: `compute.operation` is inf, not a number of seconds from 0",
+            ),
+            (
+                "sites = 8",
+                "sites = 0",
+                "cluster.toml:9: `node.sites` is 0, not a whole number from 1",
+            ),
+            ("sites = 8\n", "", "cluster.toml:8: `node.sites` is missing"),
+            ("sites = 8", "sites = eight", "cluster.toml:9: "),
+            (
+                "einc-machine/2",
+                "einc-machine/3",
+                "cluster.toml:1: `format` is \"einc-machine/3\"",
+            ),
+        ];
+        for (right, wrong, message) in cases {
+            let text = FILE.replacen(right, wrong, 1);
+            let error = parse(Path::new("cluster.toml"), &text).unwrap_err();
+            assert_eq!(error.code, "E0193");
+            assert!(error.message.contains(message), "{}", error.message);
+        }
+        let one = text_of_one_level(&parse(Path::new("cluster.toml"), FILE).unwrap());
+        let wrong = one.replace("\"byte\": 2", "\"byte\": -2");
+        let error = parse(Path::new("machine.json"), &wrong).unwrap_err();
+        assert!(
+            error.message.contains("machine.json: `byte` is -"),
+            "{}",
+            error.message
+        );
+    }
+}
