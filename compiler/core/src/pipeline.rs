@@ -403,15 +403,39 @@ fn tensor_relations(
     finer: &[u32],
 ) -> Result<(tra::Program, ia::Program), String> {
     let layout = &chosen.layout;
+    relations(program, layout, options, (&shared.output_names, finer))
+}
+
+/// A laid out program as relations and on sites, with these names of its outputs.
+fn relations(
+    program: &einsum::Program,
+    layout: &ia::layout::Layout,
+    options: &Options,
+    (names, finer): (&[String], &[u32]),
+) -> Result<(tra::Program, ia::Program), String> {
     let deterministic = options.deterministic;
     let chunking = ia::from_layout::chunking_finer(program, layout, deterministic, finer)?;
     let mut lowered = tra::from_einsum::lower(program, &chunking)?;
-    for (output, name) in lowered.program.outputs.iter_mut().zip(&shared.output_names) {
+    for (output, name) in lowered.program.outputs.iter_mut().zip(names) {
         output.name.clone_from(name);
     }
     let places = ia::from_layout::places(program, layout, &lowered);
     let ia = ia::from_tra::placed(&lowered.program, options.sites, &places)?;
     Ok((lowered.program, ia))
+}
+
+/// The cost of a layout of a program, counted as that of the chosen one is: on its plan.
+fn counted(
+    program: &einsum::Program,
+    layout: &ia::layout::Layout,
+    options: &Options,
+) -> Result<Cost, String> {
+    let (_, ia) = relations(program, layout, options, (&[], &[]))?;
+    let plan = lower::lower(&ia, options.deterministic)?;
+    let machine = Machine {
+        sites: options.sites,
+    };
+    Ok(cost::of_plan(&ia, &plan, &machine))
 }
 
 /// How many relations of a plan are never held.

@@ -2,14 +2,13 @@
 //!
 //! Transfer is the paper's, on meshes: moving a relation of f values to a placement costs f times the copies of each
 //! value that the placement has, so BCAST to all s sites f · s and SHUF f (for partial results f is that of all
-//! addends); all else nothing. What really changes site, and memory, are measured on the plan. Must not know rules or
-//! search.
+//! addends); all else nothing. All of it is counted on the plan that is walked. Must not know rules or search.
 //!
 //! ```text
 //! transfer 67108864 floats, 268435456 bytes moved, busiest site 34359738368 flops, peak 134217728 bytes
 //! ```
 
-use crate::ia::{self, Operation, floats};
+use crate::ia::{self, Operation};
 use ein_plan::traffic::Received;
 use ein_plan::{Mesh, Plan, memory, traffic, work};
 
@@ -70,7 +69,7 @@ pub fn of_plan(program: &ia::Program, plan: &Plan, machine: &Machine) -> Cost {
         for (load, flops) in load.iter_mut().zip(&flops) {
             *load = load.saturating_add(flops.saturating_mul(times.into()));
         }
-        let transfer = transfer(program, relation);
+        let transfer = u128::from(sent.transfer);
         let all = sent.times(times);
         cost.transfer = (cost.transfer).saturating_add(transfer.saturating_mul(times.into()));
         cost.floats = cost.floats.saturating_add(all.floats);
@@ -91,26 +90,6 @@ pub fn of_plan(program: &ia::Program, plan: &Plan, machine: &Machine) -> Cost {
         .unwrap_or_default();
     cost.peak_bytes = memory::peaks(plan).iter().map(|peak| peak.bytes).collect();
     cost
-}
-
-/// Values that making a relation transfers: of a moved one, its values times the copies of each.
-/// Of windows, what each site lacks of its own.
-pub fn transfer(program: &ia::Program, relation: &ia::Relation) -> u128 {
-    let mesh = &program.mesh;
-    let copies = u128::from(relation.kind.placement.copies(mesh));
-    match relation.operation {
-        Operation::Broadcast { .. } | Operation::Shuffle { .. } => {
-            floats(&relation.kind.keys, &relation.kind.array).saturating_mul(copies)
-        }
-        Operation::Window { input } => {
-            let input = &program.relation(input).kind;
-            let lacking = ein_plan::window::lacking(input, &relation.kind, mesh).into_iter();
-            let columns = relation.kind.array.columns.len() as u128;
-            let sum = lacking.fold(0, |sum: u128, n| sum.saturating_add(n.into()));
-            sum.saturating_mul(columns)
-        }
-        _ => 0,
-    }
 }
 
 /// By site of the mesh: floating-point operations that making a relation takes.
