@@ -164,7 +164,7 @@ fn header_json_other_plans_and_statistics_agree() {
             let what = format!("{name} on {sites}:\n{}", run.stderr);
             let floats = in_all(&report, |step| step.floats);
             let moved = format!("{floats} floats, {} bytes", report.cost.bytes);
-            let by_steps = format!(": {moved} by steps (stated {moved}), ");
+            let by_steps = format!(": {moved} by steps, stated {moved}; ");
             assert!(run.stderr.contains(&by_steps), "{by_steps} in {what}");
             let lines = run.stderr.lines();
             for line in lines.filter(|line| line.contains(".ein:") && line.contains(": moved ")) {

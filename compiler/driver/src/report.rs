@@ -29,7 +29,7 @@ pub fn results(report: &Report) -> String {
 /// ```text
 /// stats: site 0: stated peak 12.3 MB, held 12.1 MB
 /// stats: model.ein:7: moved 800 floats, 3200 bytes (stated 800 floats, 3200 bytes)
-/// stats: moved in all = 810 floats, 3240 bytes: 800 floats, 3200 bytes by steps (stated 800 floats, 3200 bytes), 10 floats, 40 bytes to print outputs
+/// stats: moved in all = 810 floats, 3240 bytes: 800 floats, 3200 bytes by steps, stated 800 floats, 3200 bytes; 10 floats, 40 bytes to print outputs
 /// stats: stated peak bytes = 12300000
 /// stats: measured peak bytes = 12400000
 /// ```
@@ -73,7 +73,7 @@ pub fn figures(plan: &Plan, report: &Report, resident: Option<u64>) -> String {
         (floats + stated.0, bytes + stated.1)
     });
     line(format!(
-        "moved in all = {}: {} by steps (stated {}), {} to print outputs",
+        "moved in all = {}: {} by steps, stated {}; {} to print outputs",
         amount(total.floats, total.bytes),
         amount(total.floats - printed.floats, total.bytes - printed.bytes),
         amount(floats, bytes),

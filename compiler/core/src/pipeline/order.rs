@@ -239,6 +239,7 @@ impl ProductOnMesh<'_> {
         let total = found.price.under(objective).max(1.0);
         let mut wanted = Wanted {
             counts,
+            levels,
             objective,
             load: 1e-6 * total / least.max(1.0),
             balance: self.options.balance,

@@ -198,7 +198,7 @@ fn grow(
         let weights: Weights = space.cost_table.weights;
         let mut cost_table = CostTable::new(problem, counts, objective, weights);
         cost_table.disabled_moves = space.cost_table.disabled_moves;
-        cost_table.levels = space.cost_table.levels.map(|levels| levels.grown(counts));
+        cost_table.levels = space.cost_table.levels;
         let mut stage = Workspace::new(problem, model, cost_table, space.known);
         let domains = stage.domains(&part).ok()?;
         let narrowed = match &values {

@@ -47,7 +47,7 @@ pub fn far(
     from: Roles,
     to: Roles,
 ) -> Far {
-    use TensorRole::{Cut, Every, First, Partial};
+    use TensorRole::{Every, First, Partial};
     let mut sliced = from;
     for (role, wanted) in sliced.iter_mut().zip(to) {
         if *role == Every {
@@ -60,26 +60,35 @@ pub fn far(
             .collect()
     };
     let added = axes(&|from, _| from == Partial);
-    let changed =
-        axes(&|from, to| from != to && from != Every && !(from == Partial && matches!(to, Cut(_))));
-    let single = axes(&|from, to| from == First && to != First);
-    let getting = axes(&|_, to| to != First);
-    let nodes = |axes: &[usize]| f64::from(levels.nodes_along(axes.iter().copied()));
-    let sites = |axes: &[usize]| f64::from(levels.sites_along(axes.iter().copied()));
-    let all =
-        |axes: &[usize]| -> f64 { axes.iter().map(|axis| f64::from(counts[*axis])).product() };
-
-    let reduced = share(goods.shape, counts, sliced) * goods.columns * (1.0 - 1.0 / nodes(&added));
-    let near = match nodes(&single) > 1.0 {
-        true => 0.0,
-        false => 1.0 / nodes(&changed),
+    let changed = |from, to| from != to && from != Every;
+    // Addends go straight to the pieces that they are added up in, and what is wanted everywhere is gathered from there.
+    let (meeting, gathered) = match added[..] {
+        [] => (vec![], axes(&changed)),
+        _ => (
+            axes(&|from, to| from == Partial || (changed(from, to) && to != Every)),
+            axes(&|from, to| changed(from, to) && to == Every),
+        ),
     };
-    let words = reduced + share(goods.shape, counts, to) * (1.0 - near);
+    let single = axes(&|from, to| from == First && to != First);
+    let (added, meeting) = (levels.along(&added), levels.along(&meeting));
+    let gathered = levels.along(&gathered);
+    let wanted = share(goods.shape, counts, to);
+    let addends = match added.sites > 1.0 {
+        true => added.sites * goods.columns * wanted / gathered.sites,
+        false => 0.0,
+    };
+    // A node without the single holder has nothing of it.
+    let nodes: u32 = single.iter().map(|axis| levels.across[*axis]).product();
+    let (missing, missing_of_node) = match nodes {
+        1 => (1.0 - gathered.near / gathered.sites, gathered.far_of_node),
+        _ => (1.0, f64::from(levels.sites) * f64::from(nodes - 1)),
+    };
+    let idle = axes(&|_, to| to == First).into_iter();
+    let idle: f64 = idle.map(|axis| f64::from(levels.inside[axis])).product();
     Far {
-        words,
-        messages: (all(&added) - sites(&added)).max(0.0)
-            + (all(&changed) - sites(&changed)).max(0.0),
-        words_of_node: words * sites(&getting) * (nodes(&single) - 1.0).max(1.0),
+        words: addends * (1.0 - meeting.near / meeting.sites) + wanted * missing,
+        messages: meeting.sites - meeting.near + gathered.sites - gathered.near,
+        words_of_node: (addends * meeting.far_of_node + wanted * missing_of_node) / idle,
     }
 }
 

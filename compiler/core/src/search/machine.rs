@@ -11,6 +11,7 @@
 use super::mesh::AXES;
 use super::transfer::{Counts, Move, counts};
 use ein_plan::Mesh;
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 /// The coefficients of the time that a plan takes: a linear model as in luo2021, section 7, with links of two levels.
@@ -60,7 +61,10 @@ impl TimeModel {
             link.message * messages + link.byte * words * width
         };
         let far = &moved.far;
-        let near = (moved.messages - far.messages, moved.words - far.words);
+        let near = (
+            (moved.messages - far.messages).max(0.0),
+            (moved.words - far.words).max(0.0),
+        );
         let across = self.network.map_or(0.0, |network| {
             seconds(&network.link, far.messages, far.words_of_node)
         });
@@ -101,16 +105,30 @@ impl TimeModel {
 }
 
 /// How the axes of a mesh lie over nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Levels {
     /// Sites of a node.
     pub sites: u32,
-    /// Nodes that have sites of the mesh.
-    pub nodes: u32,
     /// By axis: the coordinates in one node.
     pub inside: Counts,
-    /// By axis: the nodes that a line of sites along it goes through.
+    /// By axis: the nodes that a line of sites along it goes through, at most.
     pub across: Counts,
+    /// By set of axes, each a bit: the groups of sites that differ along these alone.
+    groups: [Groups; SETS],
+}
+
+/// Sets of axes.
+const SETS: usize = 1 << AXES;
+
+/// Groups of sites that differ along some axes alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Groups {
+    /// Sites of a group.
+    pub sites: f64,
+    /// Those of them in the node of a site, itself included, where they are fewest.
+    pub near: f64,
+    /// The parts of their groups that sites do not have in their node, summed over the sites of the node for which that is most.
+    pub far_of_node: f64,
 }
 
 impl Levels {
@@ -118,8 +136,10 @@ impl Levels {
         let total: u32 = counts.iter().product();
         let (mut inside, mut across) = ([1; AXES], [1; AXES]);
         let mut stride = total;
+        let mut strides = [1; AXES];
         for axis in 0..AXES {
             stride /= counts[axis];
+            strides[axis] = stride;
             let starts = (0..total).filter(|site| (site / stride).is_multiple_of(counts[axis]));
             let nodes_of = |start: u32| {
                 let line = (0..counts[axis]).map(|at| (start + at * stride) / sites);
@@ -132,30 +152,58 @@ impl Levels {
         }
         Levels {
             sites,
-            nodes: total.div_ceil(sites),
             inside,
             across,
+            groups: std::array::from_fn(|set| groups(counts, strides, sites, set)),
         }
     }
 
-    /// As far as the mesh has grown: axes of one coordinate are in every node.
-    pub fn grown(mut self, counts: Counts) -> Levels {
-        for axis in (0..AXES).filter(|axis| counts[*axis] == 1) {
-            (self.inside[axis], self.across[axis]) = (1, 1);
+    /// The groups of sites that differ along these axes alone.
+    pub fn along(&self, axes: &[usize]) -> &Groups {
+        &self.groups[axes.iter().fold(0, |set, axis| set | 1 << axis)]
+    }
+
+    /// Returns whether nothing changes if two axes of equal counts change places.
+    pub fn alike(&self, one: usize, other: usize) -> bool {
+        let swapped = |set: usize| {
+            let (a, b) = (set >> one & 1, set >> other & 1);
+            set & !(1 << one | 1 << other) | a << other | b << one
+        };
+        (self.inside[one], self.across[one]) == (self.inside[other], self.across[other])
+            && (0..SETS).all(|set| self.groups[set] == self.groups[swapped(set)])
+    }
+}
+
+/// The groups of a mesh's sites that differ along a set of axes alone.
+fn groups(counts: Counts, strides: Counts, sites: u32, set: usize) -> Groups {
+    let total: u32 = counts.iter().product();
+    let along = |axis: &usize| set >> axis & 1 == 1;
+    let axes = (0..AXES).filter(along);
+    let size: u32 = axes.map(|axis| counts[axis]).product();
+    // What the sites of a group have in common.
+    let group = |site: u32| -> u32 {
+        let fixed = (0..AXES).filter(|axis| !along(axis));
+        let fixed = fixed.map(|axis| site / strides[axis] % counts[axis] * strides[axis]);
+        fixed.sum()
+    };
+    let (mut near, mut far_of_node) = (size, 0.0);
+    let mut members: FxHashMap<u32, u32> = FxHashMap::default();
+    for node in 0..total.div_ceil(sites) {
+        members.clear();
+        for site in node * sites..total.min((node + 1) * sites) {
+            *members.entry(group(site)).or_default() += 1;
         }
-        self
+        near = members.values().copied().min().unwrap_or(near).min(near);
+        // Each of n sites lacks what the others of its group have elsewhere.
+        let parts = members
+            .values()
+            .map(|n| u64::from(*n) * u64::from(size - n));
+        far_of_node = f64::max(far_of_node, parts.sum::<u64>() as f64 / f64::from(size));
     }
-
-    /// How many nodes the sites are in that differ along these axes alone.
-    pub fn nodes_along(&self, axes: impl Iterator<Item = usize>) -> u32 {
-        let across = axes.map(|axis| self.across[axis]);
-        across.product::<u32>().clamp(1, self.nodes)
-    }
-
-    /// How many sites of a node differ along these axes alone.
-    pub fn sites_along(&self, axes: impl Iterator<Item = usize>) -> u32 {
-        let inside = axes.map(|axis| self.inside[axis]);
-        inside.product::<u32>().clamp(1, self.sites)
+    Groups {
+        sites: size.into(),
+        near: near.into(),
+        far_of_node,
     }
 }
 
@@ -190,17 +238,17 @@ mod tests {
         let text: Vec<String> = pairs
             .map(|(inside, across)| format!("{inside}*{across}"))
             .collect();
-        format!("{} nodes: {}", levels.nodes, text.join(" "))
+        text.join(" ")
     }
 
     #[test]
     fn axes_lie_inside_over_nodes_or_in_both() {
-        assert_eq!(levels([4, 8, 1], 8), "4 nodes: 1*4 8*1 1*1");
-        assert_eq!(levels([8, 4, 1], 8), "4 nodes: 2*4 4*1 1*1");
-        assert_eq!(levels([2, 4, 4], 4), "8 nodes: 1*2 1*4 4*1");
-        assert_eq!(levels([32, 1, 1], 8), "4 nodes: 8*4 1*1 1*1");
-        // Nodes of six sites: a line along the last axis may lie over two of them.
-        assert_eq!(levels([2, 4, 1], 6), "2 nodes: 1*2 2*2 1*1");
+        assert_eq!(levels([4, 8, 1], 8), "1*4 8*1 1*1");
+        assert_eq!(levels([8, 4, 1], 8), "2*4 4*1 1*1");
+        assert_eq!(levels([2, 4, 4], 4), "1*2 1*4 4*1");
+        assert_eq!(levels([32, 1, 1], 8), "8*4 1*1 1*1");
+        // Nodes of six sites: a line along the second axis lies over two of them in one half of the mesh.
+        assert_eq!(levels([2, 4, 1], 6), "1*2 2*2 1*1");
     }
 
     #[test]

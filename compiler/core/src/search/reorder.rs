@@ -12,6 +12,7 @@
 
 use super::cost_table::Objective;
 use super::far::convert_over;
+use super::machine::Levels;
 use super::mesh::AXES;
 use super::transfer::{Counts, Roles, TransferItem};
 use crate::ia::layout::TensorRole;
@@ -27,6 +28,8 @@ const SLACK: f64 = 1.5;
 pub struct Wanted<'a> {
     /// Counts of the mesh's axes.
     pub counts: Counts,
+    /// How they lie over nodes, where that makes a difference.
+    pub levels: Option<Levels>,
     /// The quantity that is minimised.
     pub objective: &'a Objective,
     /// The price of an operation, in the objective's unit; above 0.
@@ -368,7 +371,6 @@ impl Table {
             self.order = order;
         }
         let to = self.roles(code);
-        let levels = wanted.objective.levels(wanted.counts);
         let mut best = (f64::INFINITY, 0);
         for (price, from) in &self.order {
             if *price >= best.0 {
@@ -380,7 +382,7 @@ impl Table {
                 windows: &[],
             };
             let from_roles = self.roles(*from);
-            let moved = convert_over(goods, wanted.counts, levels.as_ref(), from_roles, to);
+            let moved = convert_over(goods, wanted.counts, wanted.levels.as_ref(), from_roles, to);
             let Some(moved) = moved else {
                 continue;
             };

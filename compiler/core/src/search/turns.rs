@@ -14,8 +14,7 @@ use rustc_hash::FxHashMap;
 
 /// Whether prices stay as they are where two axes change places: they have the same count, and lie alike over nodes.
 pub(super) fn alike(counts: Counts, levels: Option<&Levels>, one: usize, other: usize) -> bool {
-    let over = |axis: usize| levels.map(|levels| (levels.inside[axis], levels.across[axis]));
-    counts[one] == counts[other] && over(one) == over(other)
+    counts[one] == counts[other] && levels.is_none_or(|levels| levels.alike(one, other))
 }
 
 /// The groups of axes that are alike.

@@ -208,7 +208,7 @@ fn elimination_finds_what_exhaustive_search_and_an_integer_program_find() {
 }
 
 /// Three or four random statements over square matrices, some read twice.
-fn random_program(seed: u64) -> Program {
+pub(crate) fn random_program(seed: u64) -> Program {
     let mut numbers = Numbers(seed);
     let n = [24, 36, 48][numbers.below(3) as usize];
     let mut text = Text::default();
@@ -277,7 +277,7 @@ fn exhaustive_layout(program: &Program, options: &SearchOptions, mesh: &Mesh) ->
 }
 
 /// Seconds on nodes of so many sites, whose links are slow.
-fn on_nodes(sites: u32) -> Objective {
+pub(crate) fn on_nodes(sites: u32) -> Objective {
     Objective::Time(TimeModel {
         compute: Rates {
             operation: 1e-9,

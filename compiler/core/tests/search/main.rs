@@ -6,6 +6,7 @@ mod digits;
 mod exact;
 mod limits;
 mod named;
+mod nodes;
 mod orders;
 mod overlaps;
 mod papers;

@@ -89,6 +89,7 @@ fn wanted<'a>(
 ) -> Wanted<'a> {
     Wanted {
         counts: counts(mesh),
+        levels: objective.levels(counts(mesh)),
         objective,
         load: 1e-9,
         balance: 1.0,

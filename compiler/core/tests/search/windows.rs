@@ -7,7 +7,7 @@ use einc_core::lower;
 use einc_core::search::{Objective, SearchOptions, layout};
 
 /// Programs whose statements read a tensor at affine positions; the sizes do not divide.
-const PROGRAMS: [(&str, &str); 6] = [
+pub(crate) const PROGRAMS: [(&str, &str); 6] = [
     (
         "a shift",
         "input x: f32[1001] = unbound\ny: f32[1001] = [i: 1001] x[i] + (x[i - 1] else 0.0)\noutput y",
