@@ -1,4 +1,4 @@
-//! What plans say that they cost: one figure everywhere, and seconds on machines of one level and of two.
+//! The costs that plans state: one figure everywhere, and seconds on machines of one level and of two.
 
 use einc_core::pipeline::report::{PlanReport, PlanStep};
 use einc_tests::einc;
@@ -94,7 +94,7 @@ const PROGRAMS: [(&str, &str); 5] = [
     ),
 ];
 
-/// What a text says in front of a word and behind another.
+/// The part of a text behind one word and in front of another.
 fn between<'a>(text: &'a str, front: &str, back: &str) -> &'a str {
     let (_, rest) = text.split_once(front).expect(front);
     let (found, _) = rest.split_once(back).expect(back);
@@ -191,7 +191,7 @@ fn a_step_of_training_and_seconds_have_one_cost_too() {
         "machine.toml",
         &format!("{MACHINE}{NETWORK}"),
     );
-    // What the search counts for a layout of the second and the third is not all that their plans move.
+    // The plans of the second and the third move more than the search counts for their layouts.
     let programs: [(&str, &[&str]); 4] = [
         ("logistic", &["1", "2", "5", "8"]),
         ("block_inverse", &["2", "4", "5", "8"]),

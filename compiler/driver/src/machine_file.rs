@@ -201,7 +201,7 @@ impl File<'_> {
         }
     }
 
-    /// What is wrong at a place of the text.
+    /// The diagnostic about a place of the text.
     fn at(&self, start: usize, what: impl std::fmt::Display) -> Diagnostic {
         let before = self.text.get(..start).unwrap_or_default();
         let line = before.matches('\n').count() + 1;

@@ -211,7 +211,7 @@ fn why(row: &Row, chosen: &Row, even: f64, options: &Options) -> String {
         );
     }
     if own < best && !close(own, best) {
-        // What a plan moves beyond its layout is known only once it is planned.
+        // A plan may move more than its layout tells.
         return format!(
             "the search counted {} {unit} for it",
             scaled(estimated as u64, "").trim_end()

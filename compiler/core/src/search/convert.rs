@@ -210,7 +210,7 @@ mod tests {
             .collect()
     }
 
-    /// What sites want that no site of their node has: of the busiest site, and of the sites of the busiest node together.
+    /// Counts what sites want and no site of their node has: of the busiest site, and of the sites of the busiest node together.
     fn from_other_nodes(has: &[Vec<bool>], wants: &[Vec<bool>], sites: usize) -> (usize, usize) {
         let nodes = has.chunks(sites).zip(wants.chunks(sites));
         let lacks = nodes.map(|(has, wants)| -> Vec<usize> {

@@ -39,7 +39,7 @@ pub fn convert_over(
     Some(Move { far, ..moved })
 }
 
-/// What goes between nodes in a conversion to a placement that is not one of windows.
+/// Returns what goes between nodes in a conversion to a placement that is not one of windows.
 pub fn far(
     goods: TransferItem<'_>,
     counts: Counts,

@@ -180,7 +180,7 @@ fn groups(counts: Counts, strides: Counts, sites: u32, set: usize) -> Groups {
     let along = |axis: &usize| set >> axis & 1 == 1;
     let axes = (0..AXES).filter(along);
     let size: u32 = axes.map(|axis| counts[axis]).product();
-    // What the sites of a group have in common.
+    // All sites of a group have this in common.
     let group = |site: u32| -> u32 {
         let fixed = (0..AXES).filter(|axis| !along(axis));
         let fixed = fixed.map(|axis| site / strides[axis] % counts[axis] * strides[axis]);

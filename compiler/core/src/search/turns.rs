@@ -12,7 +12,7 @@ use super::mesh::AXES;
 use super::transfer::{Counts, Roles, is_windowed};
 use rustc_hash::FxHashMap;
 
-/// Whether prices stay as they are where two axes change places: they have the same count, and lie alike over nodes.
+/// Returns whether prices stay as they are where two axes change places: they have the same count, and lie alike over nodes.
 pub(super) fn alike(counts: Counts, levels: Option<&Levels>, one: usize, other: usize) -> bool {
     counts[one] == counts[other] && levels.is_none_or(|levels| levels.alike(one, other))
 }

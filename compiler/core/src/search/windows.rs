@@ -219,7 +219,7 @@ pub fn between(held: &SiteBoxes, needed: &SiteBoxes) -> Move {
     cost
 }
 
-/// What comes from other nodes in giving sites what they need: what no site of their own node holds.
+/// Returns what comes from other nodes in giving sites what they need: no site of their own node holds it.
 pub fn far(held: &SiteBoxes, needed: &SiteBoxes, levels: &Levels) -> Far {
     let mut far = Far::default();
     let rank = held.cuts.len().max(1);
