@@ -194,7 +194,8 @@ impl Checker<'_> {
                     .at(span, "too large")
             }
             SizeError::DivisionByZero => {
-                Diagnostic::error("E0307", "a whole number is divided by zero").at(span, "the divisor is 0")
+                Diagnostic::error("E0307", "a whole number is divided by zero")
+                    .at(span, "the divisor is 0")
             }
         });
     }
