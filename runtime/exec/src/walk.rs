@@ -144,12 +144,16 @@ impl<'a> Walker<'a> {
         let (printed, saved) =
             output::outputs(self.plan, &self.comm, self.options, self.held(), token)?;
         let (traffic, peak_bytes) = self.figures()?;
+        let spilled = match self.plan.spills.is_empty() && self.plan.streams.is_empty() {
+            true => vec![],
+            false => self.spilled().at_all_sites(*self.comm.inner())?,
+        };
         Ok(Report {
             printed,
             saved,
             traffic,
             peak_bytes,
-            spilled: self.spilled().at_all_sites(*self.comm.inner())?,
+            spilled,
             rounds: self.made.clone(),
             profile: None,
             stopped: None,
