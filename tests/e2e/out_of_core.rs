@@ -90,7 +90,7 @@ fn given(
     finished
 }
 
-/// Whether a step of one of these operations leaves its result on disk tuple by tuple.
+/// Returns whether a step of one of these operations leaves its result on disk tuple by tuple.
 fn on_disk(stated: &str, operations: &[&str]) -> bool {
     let plan: serde_json::Value = serde_json::from_str(stated).unwrap();
     let steps = plan["steps"].as_array().unwrap().iter();

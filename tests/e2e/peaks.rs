@@ -1,4 +1,4 @@
-//! What a process takes is what its plan states: within 5 % or 32 MB, without code and libraries.
+//! A process takes as much memory as its plan states: within 5 % or 32 MB, without code and libraries.
 
 use einc_tests::{einc_command, root, run};
 use std::fs;

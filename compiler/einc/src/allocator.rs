@@ -33,7 +33,7 @@ impl BySize {
         }
     }
 
-    /// Whether mimalloc gives pieces of this size; before the first one it is told not to ask for huge pages.
+    /// Returns whether mimalloc gives pieces of this size; before the first one it is told not to ask for huge pages.
     fn is_small(&self, size: usize) -> bool {
         if !self.ready.load(Ordering::Relaxed) {
             // SAFETY: an option of mimalloc may be set at any time by any thread, and each sets the same.

@@ -48,7 +48,7 @@ impl Walker<'_> {
         }
     }
 
-    /// What rested at this site while the steps were taken.
+    /// Bytes that went to disk and came back at this site while the steps were taken.
     pub fn spilled(&self) -> Spilled {
         Spilled {
             whole: self.took,

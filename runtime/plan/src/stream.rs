@@ -91,7 +91,7 @@ impl Plan {
         may.into_iter().collect()
     }
 
-    /// What a site goes through in a local step, in order.
+    /// The tuples that a site goes through in a local step, in order.
     pub fn visits<'a>(&'a self, step: &'a Step, site: u32) -> impl Iterator<Item = Visit> + 'a {
         let fold = self.combined_in(step);
         let keys = step.kind.keys_at(site, &self.mesh);
@@ -128,7 +128,7 @@ impl Plan {
         }
     }
 
-    /// What a broadcast or a shuffle moves, if a step is one.
+    /// The relation that a broadcast or a shuffle moves, if a step is one.
     pub fn moved_in(&self, step: &Step) -> Option<RelationId> {
         match step.operation {
             Operation::Broadcast { input } | Operation::Shuffle { input } => Some(input),
@@ -188,7 +188,7 @@ impl Plan {
         senders.min(u64::from(mesh.sites()) - 1).max(1)
     }
 
-    /// Whether a site that holds a tuple keeps it in a movement or sends it to others. Where several sites hold it, those do that are closest to
+    /// Returns whether a site that holds a tuple keeps it in a movement or sends it to others. Where several sites hold it, those do that are closest to
     /// the sites that get it.
     pub fn is_sent(&self, from: &RelationType, to: &RelationType, key: &[u32], site: u32) -> bool {
         let held = from.coordinates(key, &self.mesh);
@@ -200,7 +200,7 @@ impl Plan {
         })
     }
 
-    /// What a step writes to disk and reads from there tuple by tuple, at the site that reads most: the first one, since the first pieces are the
+    /// Bytes that a step writes to disk and reads from there tuple by tuple, at the site that reads most: the first one, since the first pieces are the
     /// longest and the first blocks have the most of them.
     pub fn streamed_in(&self, step: &Step) -> Volume {
         let mut most = Volume::default();

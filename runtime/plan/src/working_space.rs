@@ -106,7 +106,7 @@ fn of_panels(kernel: &Kernel, pairwise: &Pairwise, lengths: &[u64]) -> u64 {
     product(pairwise.columns.iter().chain(&pairwise.terms), lengths).saturating_mul(size)
 }
 
-/// What a running reduction goes through, if that is not an operand as it lies.
+/// The values that a running reduction goes through, if they are no operand as it lies.
 fn of_scan(kernel: &Kernel, scan: &Scan, lengths: &[u64]) -> u64 {
     if matches!(kernel.graph.node(kernel.root), Node::Read { .. }) {
         return 0;

@@ -173,7 +173,7 @@ struct Runner<'a> {
     /// Steps of all blocks so far.
     steps: u64,
     peak: u64,
-    /// What rested on disk at this site in all plans so far.
+    /// Bytes that went to disk and came back at this site in all plans so far, and the time that took.
     spilled: Spilled,
     /// Bytes of what this site has for steps of its own, while all walk a plan together.
     beside: u64,

@@ -41,12 +41,12 @@ pub(crate) struct Walked {
     pub faulty: Option<usize>,
     /// The most bytes that this site held.
     pub peak: u64,
-    /// What rested on disk at this site.
+    /// Bytes that went to disk and came back at this site, and the time that took.
     pub spilled: Spilled,
 }
 
 impl Walked {
-    /// What has taken the place of a carried tensor.
+    /// The output that has taken the place of a carried tensor.
     pub fn replacing(&self, name: &str) -> Result<&Resident, RunError> {
         let mut kept = self.kept.iter();
         let next = kept.find(|next| next.replaces.as_deref() == Some(name));
