@@ -29,17 +29,20 @@ pub fn plan(
     let Some(limit) = options.criteria.memory else {
         return planned(training, options, compile);
     };
-    let mut within = options.clone();
+    let beyond = |session: &Session| {
+        let most = peaks(session).into_iter().max().unwrap_or(0);
+        most.saturating_sub(limit)
+    };
     let mut session = planned(training.clone(), options, compile)?;
-    let most = |session: &Session| peaks(session).into_iter().max().unwrap_or(0);
-    let refusal = too_large(most(&session), limit, options.criteria.spill);
+    let refusal = too_large(limit + beyond(&session), limit, options.criteria.spill);
+    let mut within = options.clone();
     let mut room = limit;
     for _ in 0..ATTEMPTS {
-        let beyond = most(&session).saturating_sub(limit);
-        if beyond == 0 {
-            return Ok(session);
+        let lacking = beyond(&session);
+        if lacking == 0 {
+            break;
         }
-        room = room.min(own_peak(&session)).saturating_sub(beyond);
+        room = room.min(own_peak(&session)).saturating_sub(lacking);
         within.criteria.memory = Some(room);
         // That the plans do not fit in less says less than how much the session lacks.
         session = match planned(training.clone(), &within, compile) {
@@ -47,7 +50,10 @@ pub fn plan(
             Err(_) => break,
         };
     }
-    Err(refusal)
+    match beyond(&session) {
+        0 => Ok(session),
+        _ => Err(refusal),
+    }
 }
 
 /// The most that one of the session's plans needs of what it reads and makes itself.
