@@ -13,7 +13,7 @@ use crate::store::{Tuple, Tuples, tuple};
 use crate::windows;
 use ein_comm::{Communicator, Ticket};
 use ein_device::{BufferType, Device};
-use ein_plan::relation::{sender, sites_at};
+use ein_plan::relation::{sender, sends, sites_at};
 use ein_plan::{Mesh, RelationType};
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -177,17 +177,17 @@ pub(crate) fn receivers(
     key: &[u32],
     me: u32,
 ) -> BTreeSet<u32> {
-    let held = from.coordinates(key, mesh);
-    let wanted = to.coordinates(key, mesh);
-    let mut coordinates = vec![];
-    for (axis, (held, wanted)) in held.iter().zip(wanted).enumerate() {
-        let mine = mesh.coordinate(me, axis);
-        coordinates.push(match (held, wanted) {
-            (None, Some(wanted)) if wanted != mine => return BTreeSet::new(),
-            (None, _) => Some(mine),
-            (Some(_), wanted) => wanted,
-        });
+    if !sends(from, to, key, (me, mesh)) {
+        return BTreeSet::new();
     }
+    let held = from.coordinates(key, mesh);
+    let axes = held.iter().zip(to.coordinates(key, mesh)).enumerate();
+    let coordinates: Vec<Option<u32>> = axes
+        .map(|(axis, (held, wanted))| match held {
+            None => Some(mesh.coordinate(me, axis)),
+            Some(_) => wanted,
+        })
+        .collect();
     let mut sites: BTreeSet<u32> = sites_at(&coordinates, mesh).into_iter().collect();
     sites.remove(&me);
     sites

@@ -13,7 +13,7 @@ use crate::store::{Tuple, Tuples};
 use crate::stream::bytes_of;
 use crate::walk::Walker;
 use ein_comm::Communicator;
-use ein_plan::relation::sender;
+use ein_plan::relation::{sender, sends};
 use ein_plan::{RelationId, RelationType, Step};
 
 impl Walker<'_> {
@@ -60,7 +60,7 @@ impl Walker<'_> {
         let mut here = Tuples::new();
         let mut outgoing: Vec<Tuple> = vec![vec![]; sites as usize];
         let mut in_hand = 0;
-        let sent = |key: &&Vec<u32>| self.plan.is_sent(from, to, key, me);
+        let sent = |key: &&Vec<u32>| sends(from, to, key, (me, mesh));
         if let Some(key) = one_of(me).filter(sent) {
             let tuple = self.tuple_of(input, key)?;
             if self.plan.is_streamed(input) {

@@ -391,6 +391,23 @@ pub fn sites_at(coordinates: &[Option<u32>], mesh: &Mesh) -> Vec<u32> {
     sites
 }
 
+/// Returns whether a site that holds a tuple keeps it in a movement or sends it to others. Where several sites hold it, those do that are
+/// closest to the sites that get it: the ones that [`sender`] gives.
+pub fn sends(
+    from: &RelationType,
+    to: &RelationType,
+    key: &[u32],
+    (site, mesh): (u32, &Mesh),
+) -> bool {
+    let held = from.coordinates(key, mesh);
+    let wanted = to.coordinates(key, mesh);
+    let mut axes = held.into_iter().zip(wanted).enumerate();
+    axes.all(|(axis, (held, wanted))| match (held, wanted) {
+        (None, Some(wanted)) => wanted == mesh.coordinate(site, axis),
+        _ => true,
+    })
+}
+
 /// Where a site that needs a tuple gets it from, if it does not hold it: the holder that agrees with it on as
 /// many coordinates as possible. `coordinates` are the holders'.
 pub fn sender(coordinates: &[Option<u32>], receiver: u32, mesh: &Mesh) -> u32 {

@@ -12,7 +12,7 @@
 use crate::ids::RelationId;
 use crate::memory;
 use crate::plan::{Fold, JoinInput, Operation, Plan, Step};
-use crate::relation::{AxisRole, RelationType};
+use crate::relation::{AxisRole, RelationType, sends};
 use crate::spill::Volume;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -188,18 +188,6 @@ impl Plan {
         senders.min(u64::from(mesh.sites()) - 1).max(1)
     }
 
-    /// Returns whether a site that holds a tuple keeps it in a movement or sends it to others. Where several sites hold it, those do that are closest to
-    /// the sites that get it.
-    pub fn is_sent(&self, from: &RelationType, to: &RelationType, key: &[u32], site: u32) -> bool {
-        let held = from.coordinates(key, &self.mesh);
-        let wanted = to.coordinates(key, &self.mesh);
-        let mut axes = held.into_iter().zip(wanted).enumerate();
-        axes.all(|(axis, (held, wanted))| match (held, wanted) {
-            (None, Some(wanted)) => wanted == self.mesh.coordinate(site, axis),
-            _ => true,
-        })
-    }
-
     /// Bytes that a step writes to disk and reads from there tuple by tuple, at the site that reads most: the first one, since the first pieces are the
     /// longest and the first blocks have the most of them.
     pub fn streamed_in(&self, step: &Step) -> Volume {
@@ -213,7 +201,7 @@ impl Plan {
         if let Some(input) = self.moved_in(step) {
             if self.is_streamed(input) {
                 let (from, mesh) = (self.kind(input), &self.mesh);
-                let needed = |key: &Vec<u32>| self.is_sent(from, &step.kind, key, 0);
+                let needed = |key: &Vec<u32>| sends(from, &step.kind, key, (0, mesh));
                 let bytes = from.keys_at(0, mesh).filter(needed);
                 let bytes = bytes.map(|key| from.tuple_bytes(&key));
                 most.read = bytes.fold(0, u64::saturating_add);

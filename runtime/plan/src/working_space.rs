@@ -12,8 +12,7 @@ use crate::dtype::DType;
 use crate::function::Function;
 use crate::kernel::{IndexId, Kernel, Node};
 use crate::library::Library;
-use crate::plan::{Operation, Plan, Range, Step};
-use crate::relation::piece;
+use crate::plan::{Plan, Step};
 use crate::schedule::pairwise::PairwiseLoops;
 use crate::schedule::tiling::Tiling;
 use crate::schedule::tiling::layout::FactorHandling;
@@ -25,29 +24,10 @@ const AT_ONCE: u64 = 8;
 impl Plan {
     /// Bytes that a site works in while it makes the largest tuple of a step, beside operands and result.
     pub fn working_space(&self, step: &Step) -> u64 {
-        let Operation::LocalJoin {
-            kernel,
-            ranges,
-            fold,
-            ..
-        } = &step.operation
-        else {
+        let loops = self.loops.get(&step.result);
+        let Some((loops, (kernel, lengths))) = loops.zip(self.largest_join(step)) else {
             return 0;
         };
-        let Some(loops) = self.loops.get(&step.result) else {
-            return 0;
-        };
-        let kernel = &self.kernels[kernel.0 as usize];
-        let keys = fold.as_ref().map_or(&step.kind.keys, |fold| &fold.keys);
-        let lengths: Vec<u64> = ranges
-            .iter()
-            .zip(&kernel.indices)
-            .map(|(range, index)| match range {
-                Range::Whole => index.extent,
-                // The first pieces are the longest.
-                Range::Key(key) => piece(index.extent, keys[*key as usize].pieces, 0).1,
-            })
-            .collect();
         let bytes = match &loops.kind {
             LoopKind::Library => kernel
                 .library()
@@ -74,13 +54,15 @@ impl Plan {
     }
 }
 
-fn product<'a>(indices: impl IntoIterator<Item = &'a IndexId>, lengths: &[u64]) -> u64 {
-    let lengths = indices.into_iter().map(|index| lengths[index.0 as usize]);
+fn product<'a>(indices: impl IntoIterator<Item = &'a IndexId>, lengths: &[usize]) -> u64 {
+    let lengths = indices
+        .into_iter()
+        .map(|index| lengths[index.0 as usize] as u64);
     lengths.fold(1, u64::saturating_mul)
 }
 
 /// The factors of a product that are copied as a whole.
-fn of_product(kernel: &Kernel, tiling: &Tiling, lengths: &[u64]) -> u64 {
+fn of_product(kernel: &Kernel, tiling: &Tiling, lengths: &[usize]) -> u64 {
     let size = kernel.graph.dtype(kernel.root).size() as u64;
     let sides = [(&tiling.rows, tiling.left), (&tiling.columns, tiling.right)];
     // Indices of no block are those of the batch, which a copy holds as well.
@@ -101,13 +83,13 @@ fn of_product(kernel: &Kernel, tiling: &Tiling, lengths: &[u64]) -> u64 {
 }
 
 /// The columns of a function of two elements, which are copied to panels.
-fn of_panels(kernel: &Kernel, pairwise: &Pairwise, lengths: &[u64]) -> u64 {
+fn of_panels(kernel: &Kernel, pairwise: &Pairwise, lengths: &[usize]) -> u64 {
     let size = kernel.graph.dtype(kernel.root).size() as u64;
     product(pairwise.columns.iter().chain(&pairwise.terms), lengths).saturating_mul(size)
 }
 
 /// The values that a running reduction goes through, if they are no operand as it lies.
-fn of_scan(kernel: &Kernel, scan: &Scan, lengths: &[u64]) -> u64 {
+fn of_scan(kernel: &Kernel, scan: &Scan, lengths: &[usize]) -> u64 {
     if matches!(kernel.graph.node(kernel.root), Node::Read { .. }) {
         return 0;
     }
@@ -123,7 +105,7 @@ fn of_scan(kernel: &Kernel, scan: &Scan, lengths: &[u64]) -> u64 {
 ///
 /// Figures in elements of the argument, an m × n matrix, as `ein-matrix` and `rustfft` were measured to take; a copy of the argument is among
 /// them. `fft` takes six f64 for each pair of elements, whatever their type.
-fn of_library(kernel: &Kernel, library: &Library, lengths: &[u64]) -> u64 {
+fn of_library(kernel: &Kernel, library: &Library, lengths: &[usize]) -> u64 {
     let (m, n) = library.matrix(kernel, 0);
     let size = kernel.output[0].size() as u64;
     let (mn, k) = (m.saturating_mul(n), m.min(n));
@@ -143,9 +125,8 @@ fn of_library(kernel: &Kernel, library: &Library, lengths: &[u64]) -> u64 {
         // `argsort` and `topk` sort where the result is.
         _ => return 0,
     };
-    let results: u64 = lengths[..kernel.output_rank as usize]
-        .iter()
-        .fold(1, |all, length| all.saturating_mul(*length));
+    let output: Vec<IndexId> = (0..kernel.output_rank).map(IndexId).collect();
+    let results = product(&output, lengths);
     let together = if calls > 1 { results } else { 0 };
     let working = elements.saturating_mul(calls.min(AT_ONCE));
     working.saturating_add(together).saturating_mul(size)

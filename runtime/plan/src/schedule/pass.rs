@@ -10,6 +10,7 @@ use super::access::Place;
 use super::choose::choose;
 use super::{Facts, LoopKernel, LoopKind, fit, fused_rows};
 use crate::ids::RelationId;
+use crate::kernel::Kernel;
 use crate::plan::{Operation, Plan, Range, Step, Sweep};
 use crate::relation::piece;
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,11 +91,21 @@ impl Plan {
 
     /// Returns the facts of the tuples of a step, if it is a local join of a verified plan.
     pub fn facts(&self, step: &Step) -> Option<Facts<'_>> {
+        let (kernel, lengths) = self.largest_join(step)?;
+        let places = step.operation.inputs().into_iter().map(|input| {
+            let kind = self.kind(input);
+            Place::new(&kind.ranges(&vec![0; kind.keys.len()]))
+        });
+        Some(Facts::new(kernel, lengths, places.collect()))
+    }
+
+    /// Returns the kernel of a local join, and the values of each of its indices in the largest tuple.
+    pub(crate) fn largest_join(&self, step: &Step) -> Option<(&Kernel, Vec<usize>)> {
         let Operation::LocalJoin {
-            inputs,
             kernel,
             ranges,
             fold,
+            ..
         } = &step.operation
         else {
             return None;
@@ -107,10 +118,6 @@ impl Plan {
             Range::Whole => index.extent as usize,
             Range::Key(key) => piece(index.extent, keys[*key as usize].pieces, 0).1 as usize,
         });
-        let places = inputs.iter().map(|input| {
-            let kind = self.kind(input.relation);
-            Place::new(&kind.ranges(&vec![0; kind.keys.len()]))
-        });
-        Some(Facts::new(kernel, lengths.collect(), places.collect()))
+        Some((kernel, lengths.collect()))
     }
 }
