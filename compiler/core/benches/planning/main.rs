@@ -1,4 +1,5 @@
 //! How long whole networks take to plan, and what their plans cost: `cargo bench -p einc-core --bench planning [-- NAME [SITES]]`.
+//! `-- NAME --text` prints the program of a network in place of planning it.
 //!
 //! ```text
 //! bert-base    8 sites    2.9 s   4021 tensors   transfer 1.234e10   gap 0.2 %
@@ -59,8 +60,13 @@ fn main() {
     let mut words = words.iter().filter(|word| !word.starts_with('-'));
     let (name, sites) = (words.next(), words.next());
     let sites: u32 = sites.map_or(8, |sites| sites.parse().unwrap());
+    let text_only = std::env::args().any(|word| word == "--text");
     for (case, text) in cases {
         if name.is_some_and(|name| name != case) {
+            continue;
+        }
+        if text_only {
+            print!("{text}");
             continue;
         }
         let begun = Instant::now();

@@ -154,6 +154,9 @@ pub(super) fn choose(
             programs += 1;
         }
     }
+    if orders && layouts.are_enough() {
+        left_out.push("other orders of products: too many operations".into());
+    }
     let mut chosen = chosen(layouts.last(&program, found));
     if layouts.were_quick() && programs > 1 {
         left_out.push(
@@ -269,7 +272,10 @@ fn chosen(found: Found) -> Chosen {
         Outcome::Proved { price } | Outcome::Improved { price, .. } => {
             Some((mesh.mesh.clone(), price))
         }
-        Outcome::Dearer { .. } | Outcome::Inadmissible(_) | Outcome::Skipped(_) => None,
+        Outcome::Near { .. }
+        | Outcome::Dearer { .. }
+        | Outcome::Inadmissible(_)
+        | Outcome::Skipped(_) => None,
     });
     let mut not_explored: Vec<String> = found
         .report

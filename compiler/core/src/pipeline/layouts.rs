@@ -18,6 +18,9 @@ const LARGE: usize = 300;
 /// So does a program after one whose search took more operations.
 const MANY: f64 = 4e8;
 
+/// Operations of all searches after which no further programs are thought of.
+const MOST: f64 = 1e9;
+
 /// Layouts of programs that compute the same.
 pub(super) struct Layouts<'a> {
     /// The options of their searches.
@@ -27,8 +30,12 @@ pub(super) struct Layouts<'a> {
     known: Known,
     /// True if the next program is laid out quickly.
     quick: Cell<bool>,
+    /// Operations of the searches so far.
+    operations: Cell<f64>,
     /// True if a program was.
     were_quick: Cell<bool>,
+    /// True if the limits of small statements were too loose for a program that was.
+    tight: Cell<bool>,
 }
 
 impl<'a> Layouts<'a> {
@@ -45,13 +52,20 @@ impl<'a> Layouts<'a> {
             known: Known::default(),
             // On one site there is nothing to search.
             quick: Cell::new(program.tensors.len() > LARGE && sites > 1),
+            operations: Cell::new(0.0),
             were_quick: Cell::new(false),
+            tight: Cell::new(false),
         }
     }
 
     /// Returns whether some programs were laid out quickly only.
     pub fn were_quick(&self) -> bool {
         self.were_quick.get()
+    }
+
+    /// Returns whether the searches took so many operations that no further programs are worth them.
+    pub fn are_enough(&self) -> bool {
+        self.operations.get() > MOST
     }
 
     /// Lays out a program that matters only if it is cheaper than another one, if one is given.
@@ -62,13 +76,18 @@ impl<'a> Layouts<'a> {
             Some(than) if !quick => self.wanted.cheaper_than(than),
             _ => SearchOptions {
                 quick,
+                tight: quick && self.tight.get(),
                 ..self.wanted.clone()
             },
         };
         let found = search::layout_knowing(program, &options, &self.known, self.deadline)?;
+        self.operations
+            .set(self.operations.get() + found.report.operations);
         if found.report.operations > MANY {
             self.quick.set(true);
         }
+        self.tight
+            .set(self.tight.get() || quick && found.report.tight);
         Ok(found)
     }
 
@@ -77,8 +96,13 @@ impl<'a> Layouts<'a> {
         if !found.report.quick {
             return found;
         }
+        let options = SearchOptions {
+            tight: found.report.tight,
+            seed: Some(found.layout.clone()),
+            ..self.wanted.clone()
+        };
         let objective = &self.wanted.objective;
-        match search::layout_knowing(program, &self.wanted, &self.known, self.deadline) {
+        match search::layout_knowing(program, &options, &self.known, self.deadline) {
             Ok(mut exact) if exact.price.compare(&found.price, objective).is_gt() => {
                 exact.report.gap = found.price.under(objective) - exact.bound;
                 Found {

@@ -91,7 +91,7 @@ pub(super) fn improve(
             around.collect::<Vec<_>>()
         );
         for mesh in meshes(&problem, product, found) {
-            if (layouts.deadline)() {
+            if (layouts.deadline)() || layouts.are_enough() {
                 return best;
             }
             let place = ProductOnMesh {

@@ -11,6 +11,7 @@
 //! bound 6.48e7, a choice of 6.49e7; values of `run C` below it: 3 of 27
 //! ```
 
+use super::lifted::Lifted;
 use super::network::{Eliminated, Network, Prices, Solution, Table};
 use super::passing::Passing;
 use rustc_hash::FxHashMap;
@@ -51,15 +52,31 @@ impl Bounding {
         }
     }
 
-    /// Bounds of the values of classes, by variable and value, at once: of a network whose values are the classes. A choice of
-    /// classes is no choice.
-    pub fn of_classes(
+    /// Bounds of a network that repeats itself, with what was passed in the network of its colours as it is in `above`.
+    pub(super) fn below_lifted(
         network: &Network,
-        classes: &[Vec<usize>],
         price: f64,
-        eliminated: &mut Eliminated,
+        lifted: &Lifted,
+        above: &Bounding,
     ) -> Bounding {
-        Bounding::new(&quotient(network, classes, eliminated), price)
+        let mut bounding = Bounding::new(network, price);
+        // By table of the lifted network: its number among those between two variables.
+        let mut pairs = 0;
+        let numbers: Vec<Option<usize>> = (lifted.network.tables.iter())
+            .map(|table| {
+                let pair = table.variables.len() == 2;
+                pairs += usize::from(pair);
+                pair.then(|| pairs - 1)
+            })
+            .collect();
+        let own = network.tables.iter().zip(&lifted.tables);
+        let tables: Vec<Option<(usize, usize)>> = own
+            .filter(|(table, _)| table.variables.len() == 2)
+            .map(|(_, (place, times))| Some((numbers[*place]?, *times)))
+            .collect();
+        bounding.passing.take_over(&above.passing, &tables);
+        bounding.operations = above.operations;
+        bounding
     }
 
     /// From bounds of classes to bounds of the network's own values, of which those stay that are in a class up to `limit`.
@@ -262,9 +279,13 @@ fn pick(entries: &[f64], sizes: &[usize], lists: &[&[usize]], picked: &mut Vec<f
     }
 }
 
-/// The network of classes of values, each with the least prices of its values. Tables of one number have the same classes in every
+/// Returns the network of classes of values, each with the least prices of its values. Tables of one number have the same classes in every
 /// network.
-fn quotient(network: &Network, classes: &[Vec<usize>], eliminated: &mut Eliminated) -> Network {
+pub fn of_classes(
+    network: &Network,
+    classes: &[Vec<usize>],
+    eliminated: &mut Eliminated,
+) -> Network {
     let count = |x: usize| classes[x].iter().max().map_or(0, |most| most + 1);
     let domains: Vec<usize> = (0..classes.len()).map(count).collect();
     let mut tables = vec![];

@@ -11,16 +11,18 @@
 use super::assemble::{Allowed, Domain, Workspace};
 use super::choice::{Choice, Run};
 use super::cost_table::{CostTable, Objective, Weights};
+use super::lifted::Lifted;
 use super::mesh::AXES;
 use super::model::{Model, Variable};
 use super::narrow;
+use super::network::{Eliminated, Network};
 use super::problem::Problem;
 use super::transfer::{Counts, Roles};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Operations of a step: what takes more ends with the best choice that was met.
-const STEP: f64 = 2e8;
+/// Operations of a step of a thorough descent, and of a quick one: what takes more ends with the best choice that was met.
+const STEPS: [f64; 2] = [2e8, 3e7];
 
 /// Operations after which no pair of axes is freed any more.
 const PAIRS: f64 = 4e8;
@@ -50,9 +52,23 @@ struct Descent<'a, 'b> {
     domains: &'a [Domain],
     values: Vec<Value>,
     value: f64,
+    /// How often the plan has become another one.
+    changes: usize,
+    /// By axes that were freed: how often the plan had changed then.
+    freed: HashMap<Vec<usize>, usize>,
     /// Operations, of the workspace, up to which pairs of axes are freed.
     pairs_until: f64,
+    effort: Effort,
+}
+
+/// What a step may take.
+#[derive(Clone, Copy)]
+struct Effort {
+    /// Operations.
+    step: f64,
+    /// Entries of a table.
     cap: usize,
+    /// About what a plan costs.
     scale: f64,
 }
 
@@ -73,10 +89,15 @@ pub fn descend(
         true => permutations(&used),
         false => vec![used.clone()],
     };
+    let effort = Effort {
+        step: STEPS[usize::from(!thorough)],
+        cap,
+        scale,
+    };
     let pairs_until = space.eliminated.operations + PAIRS;
     let mut best: Option<(f64, Vec<Value>)> = None;
     for order in orders {
-        let Some(values) = grow(space, allowed, &order, cap, scale, deadline) else {
+        let Some(values) = grow(space, allowed, &order, effort, deadline) else {
             continue;
         };
         let mut descent = Descent {
@@ -84,9 +105,10 @@ pub fn descend(
             domains,
             values,
             value: f64::INFINITY,
+            changes: 0,
+            freed: HashMap::new(),
             pairs_until,
-            cap,
-            scale,
+            effort,
         };
         // Freed on its first axis, the grown plan is put among the admissible ones.
         descent.improve(&used, thorough, deadline);
@@ -143,14 +165,20 @@ impl Descent<'_, '_> {
         }
     }
 
-    /// Solves with those axes free, and keeps the result if it is better.
+    /// Solves with those axes free, and keeps the result if it is better. Nothing is done if nothing has changed on the other axes
+    /// since they were freed last.
     fn free(&mut self, free: &[usize], deadline: &dyn Fn() -> bool) {
+        if self.freed.get(free) == Some(&self.changes) {
+            return;
+        }
         let narrowed = narrowed(self.space, self.domains, &self.values, free);
-        if let Some((value, values)) = solve(self.space, &narrowed, self.cap, self.scale, deadline)
+        if let Some((value, values)) = solve(self.space, &narrowed, self.effort, deadline)
             && value < self.value
         {
             (self.value, self.values) = (value, values);
+            self.changes += 1;
         }
+        self.freed.insert(free.to_vec(), self.changes);
     }
 }
 
@@ -172,8 +200,7 @@ fn grow(
     space: &Workspace<'_>,
     allowed: &Allowed<'_>,
     order: &[usize],
-    cap: usize,
-    scale: f64,
+    effort: Effort,
     deadline: &dyn Fn() -> bool,
 ) -> Option<Vec<Value>> {
     let (problem, model): (&Problem, &Model) = (space.problem, space.model);
@@ -205,7 +232,7 @@ fn grow(
             None => domains,
             Some(values) => narrowed(&mut stage, &domains, values, &[*axis]),
         };
-        let (_, found) = solve(&mut stage, &narrowed, cap, scale, deadline)?;
+        let (_, found) = solve(&mut stage, &narrowed, effort, deadline)?;
         values = Some(found);
     }
     values
@@ -256,20 +283,25 @@ fn narrowed(
 fn solve(
     space: &mut Workspace<'_>,
     domains: &[Domain],
-    cap: usize,
-    scale: f64,
+    Effort { step, cap, scale }: Effort,
     deadline: &dyn Fn() -> bool,
 ) -> Option<(f64, Vec<Value>)> {
     let network = space.network(domains);
     let eliminated = &mut space.eliminated;
-    eliminated.budget = eliminated.operations + STEP;
-    let infinite = f64::INFINITY;
-    let solved = narrow::solve(&network, None, cap, scale, infinite, eliminated, deadline);
-    space.eliminated.forget();
-    let solution = solved
-        .solution
-        .or(solved.met)
-        .filter(|solution| solution.value.is_finite())?;
+    eliminated.budget = eliminated.operations + step;
+    let solved = |network: &Network, eliminated: &mut Eliminated| {
+        let infinite = f64::INFINITY;
+        let solved = narrow::solve(network, None, cap, scale, infinite, eliminated, deadline);
+        let solution = solved.solution.or(solved.met);
+        solution.filter(|solution| solution.value.is_finite())
+    };
+    let alike = Lifted::of(&network, eliminated).and_then(|lifted| {
+        let solution = solved(&lifted.network, eliminated)?;
+        Some(lifted.given(&network, &solution)).filter(|given| given.value.is_finite())
+    });
+    let solution = alike.or_else(|| solved(&network, eliminated));
+    eliminated.forget();
+    let solution = solution?;
     let values = domains
         .iter()
         .zip(&solution.choice)

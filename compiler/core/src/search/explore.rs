@@ -15,8 +15,8 @@ use super::descent::descend;
 use super::known::Known;
 use super::machine::orders;
 use super::model::Model;
-use super::narrow;
-use super::network::Stop;
+use super::narrow::{self, HARDLY};
+use super::network::{Solution, Stop};
 use super::options::{NoLayout, SearchOptions};
 use super::price::{LayoutCost, of_problem, padded_run};
 use super::problem::Problem;
@@ -34,8 +34,6 @@ pub(super) const BUDGET: f64 = 2e10;
 
 /// Times that the price of load or of memory is raised before a mesh is given up.
 const MOST_RAISES: usize = 10;
-/// A plan that is above what none is below by no more than this part of its price is taken as it is.
-const HARDLY: f64 = 1e-3;
 
 /// A mesh's plan.
 #[derive(Clone)]
@@ -53,6 +51,8 @@ pub(super) enum Looked {
     Plan(Box<Candidate>),
     /// No plan on it is below this, which is dearer than the best so far.
     Dearer(f64),
+    /// No plan on it is below this, which is hardly below the best so far.
+    Near(f64),
     /// No plan that keeps the limits was found.
     Nothing,
 }
@@ -351,29 +351,38 @@ impl Search<'_> {
             &mut space.eliminated,
             deadline,
         );
-        let found = solved
-            .solution
-            .filter(|solution| solution.value.is_finite());
+        // A solution that is neither proved nor better than what is known is one of those that were met.
+        let better = |solution: &Solution| solution.value <= ceiling;
+        let (found, unproved) = match solved.proved || solved.solution.iter().any(better) {
+            true => (solved.solution, None),
+            false => (None, solved.solution),
+        };
+        let found = found.filter(|solution| solution.value.is_finite());
         let runs = found.map(|solution| chosen(&self.model, domains, &solution.choice));
-        let met = solved.met.map(|met| Met {
+        let met = solved.met.into_iter().chain(unproved);
+        let met = met.min_by(|a, b| a.value.total_cmp(&b.value));
+        let met = met.filter(|met| met.value.is_finite()).map(|met| Met {
             runs: chosen(&self.model, domains, &met.choice),
             value: met.value,
         });
         let enough = solved.bound;
         // What decides between equals is in the bound, and must not be in a bound of prices.
         let mut bound = (solved.bound - decisive(&weights)).max(0.0);
+        let near = solved.stop == Some(Stop::Near);
         let no_plan = (solved.proved && runs.is_none()).then(|| {
             match ceiling.is_finite() && solved.bound.is_finite() {
                 true => Looked::Dearer(bound),
                 false => Looked::Nothing,
             }
         });
+        let no_plan = no_plan.or_else(|| near.then_some(Looked::Near(bound)));
         if solved.proved {
             bound = f64::INFINITY;
         }
         let why = solved.stop.map(|stop| match stop {
             Stop::TooLarge(entries) => format!("a table would have {entries:.1e} entries"),
             Stop::Budget => "too many operations".to_string(),
+            Stop::Near => "what is left to gain is hardly anything".to_string(),
             Stop::Deadline => "the deadline has passed".to_string(),
         });
         if no_plan.is_none() {

@@ -25,6 +25,7 @@ pub mod factors;
 pub mod far;
 pub mod greedy;
 pub mod known;
+mod lifted;
 pub mod machine;
 mod meeting;
 pub mod mesh;

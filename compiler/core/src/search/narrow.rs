@@ -9,7 +9,8 @@
 //! 1105 variables: bound 2.05e8, guess 2.0500001e8 leaves 1 to 4 values each, solved: 2.05e8, the optimum
 //! ```
 
-use super::bounds::{Bounding, restricted};
+use super::bounds::{Bounding, of_classes, restricted};
+use super::lifted::Lifted;
 use super::network::{Eliminated, Network, Solution, Stop};
 
 /// Operations up to which a network is eliminated as it is.
@@ -33,6 +34,15 @@ const LEAST_GAIN: f64 = 1e-7;
 /// The least part of what is between the bound and the best choice that a trip has to add to the bound, where values are left out
 /// on the way.
 const LEAST_CLOSED: f64 = 0.01;
+
+/// A choice that is above what none is below by no more than this part of its price is hardly dearer than the optimum.
+pub(super) const HARDLY: f64 = 1e-3;
+
+/// Operations after which a ceiling that is hardly above the bound is not lowered any more.
+const LONG: f64 = 3e8;
+
+/// Operations after which the bound is not raised any more, of classes and of values.
+const LONGEST: f64 = 1e9;
 
 /// Operations up to which the bound is raised once more where guesses did not lead to a proof.
 const AGAIN: f64 = 1e9;
@@ -90,7 +100,7 @@ pub fn solve(
             let coarse = coarse(network, classes, scale, ceiling, cap, eliminated, deadline);
             coarse.refined(network, classes, ceiling, eliminated)
         }
-        None => Bounding::new(network, scale),
+        None => begun(network, scale, ceiling, eliminated, deadline),
     };
     let mut narrowing = Narrowing {
         known,
@@ -105,6 +115,9 @@ pub fn solve(
         narrowing.guesses();
     }
     narrowing.met();
+    if narrowing.result.stop == Some(Stop::Near) {
+        return narrowing.result;
+    }
     if !narrowing.result.proved {
         narrowing.anew(Bounding::new(network, scale));
     }
@@ -121,7 +134,8 @@ fn coarse(
     eliminated: &mut Eliminated,
     deadline: &dyn Fn() -> bool,
 ) -> Bounding {
-    let mut coarse = Bounding::of_classes(network, classes, scale, eliminated);
+    let of_classes = of_classes(network, classes, eliminated);
+    let mut coarse = begun(&of_classes, scale, ceiling, eliminated, deadline);
     let mut progress = Progress::default();
     for trip in 1..=MOST_TRIPS * 2 {
         if deadline() {
@@ -129,7 +143,11 @@ fn coarse(
         }
         coarse.trip();
         let least = coarse.least();
-        if least > ceiling * (1.0 + 1e-6) || progress.is_over(least, ceiling, LEAST_CLOSED) {
+        if least > ceiling * (1.0 + 1e-6)
+            || progress.is_over(least, ceiling, LEAST_CLOSED)
+            || is_near(least, ceiling, coarse.operations)
+            || coarse.operations > LONGEST
+        {
             break;
         }
         coarse.shrink(ceiling, eliminated);
@@ -145,6 +163,34 @@ fn coarse(
     }
     eliminated.operations += coarse.operations;
     coarse
+}
+
+/// First bounds of a network. Where it repeats itself, what its parts hand to each other is found once for all that are alike.
+fn begun(
+    network: &Network,
+    scale: f64,
+    ceiling: f64,
+    eliminated: &mut Eliminated,
+    deadline: &dyn Fn() -> bool,
+) -> Bounding {
+    let Some(lifted) = Lifted::of(network, eliminated) else {
+        return Bounding::new(network, scale);
+    };
+    // A table here may stand for as many tables as there are variables.
+    let mut above = Bounding::new(&lifted.network, scale * network.domains.len() as f64);
+    let mut progress = Progress::default();
+    for _ in 0..MOST_TRIPS {
+        above.trip();
+        if deadline() || progress.is_over(above.least(), ceiling, LEAST_CLOSED) {
+            break;
+        }
+    }
+    Bounding::below_lifted(network, scale, &lifted, &above)
+}
+
+/// Returns whether a bound is hardly below a ceiling after so many operations.
+fn is_near(least: f64, ceiling: f64, operations: f64) -> bool {
+    operations > LONG && ceiling.is_finite() && least > ceiling * (1.0 - HARDLY)
 }
 
 /// How much trips still add to a bound.
@@ -183,10 +229,11 @@ struct Narrowing<'a> {
 }
 
 impl Narrowing<'_> {
-    /// Raises the bound, leaving out values, while that pays; returns whether the network is solved.
+    /// Raises the bound, leaving out values, while that pays; returns whether nothing is left to do.
     fn passes(&mut self) -> bool {
         let mut progress = Progress::default();
         let mut shrunk = false;
+        let begun = self.eliminated.operations - self.known.operations;
         for trip in 0..MOST_TRIPS {
             let least = self.known.least();
             // The bound is a sum of many rounded parts.
@@ -195,12 +242,21 @@ impl Narrowing<'_> {
                 self.result.proved = true;
                 return true;
             }
+            let operations = self.eliminated.operations - begun;
+            if is_near(self.result.bound, self.ceiling, operations) {
+                self.result.stop = Some(Stop::Near);
+                return true;
+            }
             let most = self.most();
             let small = (shrunk || trip % 4 == 0) && self.is_small(most);
             if small && self.left(most).is_ok() && self.result.proved {
                 return true;
             }
-            if (self.deadline)() || (trip > 0 && progress.is_over(least, most, LEAST_CLOSED)) {
+            let granted = self.eliminated.budget.min(begun + 2.0 * LONGEST);
+            if (self.deadline)()
+                || self.eliminated.operations > granted
+                || (trip > 0 && progress.is_over(least, most, LEAST_CLOSED))
+            {
                 break;
             }
             self.trip();

@@ -51,6 +51,8 @@ pub enum Stop {
     TooLarge(f64),
     /// The operations that were granted are used up.
     Budget,
+    /// No choice is cheaper than a known one by more than a trifle.
+    Near,
     /// The deadline has passed.
     Deadline,
 }

@@ -30,6 +30,10 @@ pub struct SearchOptions {
     pub memory: Option<u64>,
     /// True if a plan found by a quick descent will do.
     pub quick: bool,
+    /// True if the limits of small statements are known to be too loose for the balance of the whole.
+    pub tight: bool,
+    /// A plan of the program that is known, if there is one.
+    pub seed: Option<Layout>,
     /// Plans whose price in the objective's unit is above this do not matter.
     pub ceiling: f64,
     /// The price of a plan, of this program or of one that computes the same, on which no site idles; infinite if none is known.
@@ -52,6 +56,8 @@ impl SearchOptions {
             balance: 1.25,
             memory: None,
             quick: false,
+            tight: false,
+            seed: None,
             ceiling: f64::INFINITY,
             busy: f64::INFINITY,
             table_cap: 1 << 24,

@@ -97,6 +97,26 @@ impl Passing {
         next
     }
 
+    /// Takes over what tables of another network have been handed, each of which stands for some of the tables here. By table between
+    /// two variables: its number among those of the other network, if it is one there, and for how many it stands.
+    pub(super) fn take_over(&mut self, other: &Passing, tables: &[Option<(usize, usize)>]) {
+        for (edge, stands) in self.edges.iter_mut().zip(tables) {
+            let Some((number, times)) = *stands else {
+                continue;
+            };
+            let from = &other.edges[number];
+            let share = 1.0 / times as f64;
+            for end in 0..2 {
+                let own = &mut self.own[edge.ends[end]];
+                for (own, taken) in own.iter_mut().zip(&from.taken[end]) {
+                    *own += share * taken;
+                }
+                edge.taken[end] = from.taken[end].iter().map(|t| share * t).collect();
+            }
+            edge.least = share * from.least;
+        }
+    }
+
     /// Entries of all tables between two variables, without repetitions.
     pub(super) fn entries(&self) -> f64 {
         let tables = self.edges.iter();

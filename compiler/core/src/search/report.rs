@@ -30,6 +30,8 @@ pub struct SearchReport {
     pub gap: f64,
     /// True if a quick descent was all that was made.
     pub quick: bool,
+    /// True if the limits of small statements had to be tighter than those of the whole.
+    pub tight: bool,
     /// True if the deadline cut the search short.
     pub interrupted: bool,
 }
@@ -56,6 +58,11 @@ pub enum Outcome {
         /// None is below this.
         bound: f64,
     },
+    /// No plan on it is cheaper than the best of another mesh by more than a trifle.
+    Near {
+        /// None is below this.
+        bound: f64,
+    },
     /// A good plan is known.
     Improved {
         /// The objective's price of it.
@@ -74,9 +81,10 @@ pub enum Outcome {
 impl SearchReport {
     /// The meshes that were not solved exactly, with the reasons; inadmissible ones are left out.
     pub fn unexplored(&self) -> impl Iterator<Item = &MeshReport> {
-        self.meshes
-            .iter()
-            .filter(|mesh| matches!(mesh.outcome, Outcome::Improved { .. } | Outcome::Skipped(_)))
+        self.meshes.iter().filter(|mesh| match mesh.outcome {
+            Outcome::Near { .. } | Outcome::Improved { .. } | Outcome::Skipped(_) => true,
+            Outcome::Proved { .. } | Outcome::Dearer { .. } | Outcome::Inadmissible(_) => false,
+        })
     }
 }
 
@@ -85,6 +93,12 @@ impl fmt::Display for Outcome {
         match self {
             Outcome::Proved { price } => write!(f, "{price} (proved)"),
             Outcome::Dearer { bound } => write!(f, "at least {bound} (proved)"),
+            Outcome::Near { bound } => {
+                write!(
+                    f,
+                    "at least {bound}; what is left to gain was not looked for"
+                )
+            }
             Outcome::Improved { price, bound, why } => {
                 write!(f, "{price} (at least {bound}; {why})")
             }

@@ -11,6 +11,7 @@ use super::cost_table::{Objective, Weights};
 use super::explore::{BUDGET, Candidate, How, Looked, Search};
 use super::known::Known;
 use super::options::{Found, Nearest, NoLayout, Pinned, SearchOptions};
+use super::price::of_problem;
 use super::problem::Problem;
 use super::report::{MeshReport, Outcome, SearchReport};
 use crate::einsum::{Program, TensorId};
@@ -91,6 +92,8 @@ fn busy(
     }
     let all = SearchOptions {
         all_sites: true,
+        tight: false,
+        seed: None,
         ceiling: options.busy,
         ..options.clone()
     };
@@ -122,10 +125,15 @@ fn search(
     options: &SearchOptions,
     deadline: &dyn Fn() -> bool,
 ) -> Result<Best, NoLayout> {
-    let loose = Search::new(problem, options, known, false)?.run(deadline);
+    let loose = match options.tight {
+        true => Err(End::TooLoose),
+        false => Search::new(problem, options, known, false)?.run(deadline),
+    };
     match loose {
         Err(End::TooLoose) => {
-            let tight = Search::new(problem, options, known, true)?.run(deadline);
+            let mut tight = Search::new(problem, options, known, true)?;
+            tight.report.tight = true;
+            let tight = tight.run(deadline);
             let best = tight.map_err(|end| match end {
                 End::None(why) => why,
                 End::TooLoose => NoLayout::Pinned("no plan is balanced".to_string()),
@@ -220,6 +228,11 @@ impl Running {
         self.missing |= !above;
     }
 
+    /// No plan on a mesh is below `least`, which is hardly below the best plan.
+    fn near(&mut self, least: f64) {
+        (self.bound, self.proved) = (self.bound.min(least), false);
+    }
+
     /// A mesh was not looked at.
     fn skip(&mut self) {
         (self.bound, self.proved, self.missing) = (0.0, false, true);
@@ -299,6 +312,10 @@ impl Search<'_> {
                         .into_iter()
                         .for_each(|r| r.dearer(bound, self.ceiling, &objective));
                 }
+                Looked::Near(bound) => {
+                    self.note(mesh, Outcome::Near { bound });
+                    running.into_iter().for_each(|r| r.near(bound));
+                }
                 Looked::Nothing if deadline() => {
                     self.report.interrupted = true;
                     running.into_iter().for_each(Running::skip);
@@ -362,13 +379,21 @@ impl Search<'_> {
             return Ok(None);
         }
         let pinned = !(self.runs.is_empty() && self.rests.is_empty());
-        let mut seed = None;
+        let mut seed = self.options.seed.as_ref().map(|layout| Candidate {
+            layout: layout.clone(),
+            price: of_problem(self.problem, layout, objective),
+            bound: 0.0,
+            why: Some("found by descent".to_string()),
+        });
         for mesh in admissible {
+            if seed.is_some() {
+                break;
+            }
             seed = self.candidate(mesh, How::Grown, &|| false).plan();
             if self.too_loose {
                 return Err(End::TooLoose);
             }
-            if seed.is_some() || pinned {
+            if pinned {
                 break;
             }
         }

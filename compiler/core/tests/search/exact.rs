@@ -4,7 +4,7 @@ use super::programs::{Linked, Text, Transformer, luo, perceptron, program, trans
 use ein_plan::Mesh;
 use einc_core::einsum::Program;
 use einc_core::search::balance::Balance;
-use einc_core::search::bounds::Bounding;
+use einc_core::search::bounds::{Bounding, of_classes};
 use einc_core::search::choice::{Run, choices};
 use einc_core::search::cost_table::{CostTable, Weights};
 use einc_core::search::model::Model;
@@ -173,7 +173,8 @@ fn elimination_finds_what_exhaustive_search_and_an_integer_program_find() {
                 .iter()
                 .map(|n| (0..*n).map(|value| value / 2).collect())
                 .collect();
-            let mut coarse = Bounding::of_classes(&network, &classes, 2000.0, &mut eliminated);
+            let mut coarse =
+                Bounding::new(&of_classes(&network, &classes, &mut eliminated), 2000.0);
             for _ in 0..6 {
                 coarse.trip();
                 coarse.shrink(least, &mut eliminated);
