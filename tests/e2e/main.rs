@@ -13,6 +13,7 @@ mod fuzz;
 mod gpu;
 mod language;
 mod learning;
+mod lines;
 mod lookups;
 mod loops;
 mod machines;

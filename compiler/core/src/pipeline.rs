@@ -169,8 +169,14 @@ fn passes(
     let program = search::conditions::conditioned(program);
     let program = search::scatters::summed(&search::factors::factored(&program));
     let program = search::digits::taken(&search::overlaps::parted(&program));
-    let program = search::repeats::once(&search::short::written(&program));
-    let shared = search::share::share(&search::select::select(&program));
+    // Of equal values one is left before it is asked who reads them; outputs keep the names that they have here.
+    let named = search::share::share(&search::short::written(&program));
+    let program = search::written_in::written_in(&named.program);
+    let program = search::repeats::once(&search::memory_order::in_memory_order(&program));
+    let shared = search::share::Shared {
+        output_names: named.output_names,
+        ..search::share::share(&search::select::select(&program))
+    };
     einsum::verify::verify(&shared.program).map_err(|what| format!("einsum: {what}"))?;
     match fitting(&shared, options, (deadline, soon)) {
         Err(Stop::NoLayout(mut refusal, missing, what)) => {

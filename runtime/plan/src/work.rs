@@ -1,6 +1,8 @@
 //! The arithmetic of steps, from kernels and types alone.
 //!
-//! A function counts as its row in the table of functions says. An index that the loops pass over
+//! A function counts as its row in the table of functions says, once for each round of the loops around the innermost index that its value
+//! depends on: a row's scale is computed once a row. A factor of a product of matrices is computed once for each of its values, as it is
+//! copied. Positions of reads count nothing. An index that the loops pass over
 //! ([`Kernel::passed_over`]) counts as one value. Must not know what arithmetic costs.
 //!
 //! ```text
@@ -14,6 +16,7 @@ use crate::kernel::{IndexId, Kernel, Node, NodeId};
 use crate::mesh::Mesh;
 use crate::plan::{Fold, Operation, Plan, Range, Step};
 use crate::relation::{AxisRole, Placement, RelationType, piece};
+use std::collections::BTreeMap;
 
 /// Floating-point operations of a kernel at one point that its loops look at.
 pub fn flops_per_point(kernel: &Kernel) -> u64 {
@@ -22,28 +25,50 @@ pub fn flops_per_point(kernel: &Kernel) -> u64 {
         let points = extents.product::<f64>().max(1.0);
         return (library.flops(kernel) / points).ceil() as u64;
     }
-    let counted = evaluated(kernel);
-    let nodes = kernel.graph.iter().zip(counted);
-    let functions = nodes.map(|((_, node, _), counted)| match node {
-        Node::Apply(function, _) if counted => Function::flops(*function),
-        _ => 0,
-    });
-    functions.sum::<u64>() + u64::from(kernel.reduction.is_some())
+    by_indices(kernel).values().sum()
 }
 
-/// By node: whether its value is computed at a point. A condition that gives an index a value is not, but the value is.
-fn evaluated(kernel: &Kernel) -> Vec<bool> {
-    let passed = kernel.passed_over();
-    if passed.is_empty() {
-        return vec![true; kernel.graph.len()];
+/// By set of indices, a bit each: the operations that are done once for all values of these and of no others.
+fn by_indices(kernel: &Kernel) -> BTreeMap<u128, u64> {
+    let all = u128::MAX;
+    let depths = match kernel.is_product() {
+        true => kernel.graph.dependencies(),
+        false => loops_around(kernel),
+    };
+    let mut operations = BTreeMap::new();
+    let mut add = |indices: u128, flops: u64| *operations.entry(indices).or_insert(0) += flops;
+    for ((id, node, _), counted) in kernel.graph.iter().zip(evaluated(kernel)) {
+        if let (Node::Apply(function, _), true) = (node, counted) {
+            add(depths[id.0 as usize], Function::flops(*function));
+        }
     }
+    if kernel.reduction.is_some() {
+        add(all, 1);
+    }
+    operations
+}
+
+/// By node: the indices whose loops its value is computed in, a bit each, the first ones up to the last that it depends on.
+fn loops_around(kernel: &Kernel) -> Vec<u128> {
+    let depends = kernel.graph.dependencies().into_iter();
+    let around = depends.map(|indices| match indices {
+        0 => 0,
+        indices => u128::MAX >> indices.leading_zeros(),
+    });
+    around.collect()
+}
+
+/// By node: whether its value is computed at a point. A condition that gives an index a value is not, but the value is; neither is what
+/// only says where something is read.
+fn evaluated(kernel: &Kernel) -> Vec<bool> {
     let conjuncts = |id| crate::schedule::guard::conjuncts(&kernel.graph, id);
     let conditions = kernel.evaluated_conditions();
+    let passes = !kernel.passed_over().is_empty();
     let mut counted = vec![false; kernel.graph.len()];
     let mut count = |id: NodeId| counted[id.0 as usize] = true;
     count(kernel.root);
     for condition in kernel.guard.map(conjuncts).unwrap_or_default() {
-        match conditions.contains(&condition) {
+        match !passes || conditions.contains(&condition) {
             true => count(condition),
             false => kernel
                 .graph
@@ -53,11 +78,16 @@ fn evaluated(kernel: &Kernel) -> Vec<bool> {
         }
     }
     for at in (0..counted.len()).rev() {
-        if counted[at] {
-            let node = kernel.graph.node(NodeId(at as u32));
-            node.arguments()
-                .for_each(|argument| counted[argument.0 as usize] = true);
+        if !counted[at] {
+            continue;
         }
+        let needed: Vec<NodeId> = match kernel.graph.node(NodeId(at as u32)) {
+            Node::Read { otherwise, .. } => otherwise.iter().copied().collect(),
+            node => node.arguments().collect(),
+        };
+        needed
+            .into_iter()
+            .for_each(|argument| counted[argument.0 as usize] = true);
     }
     counted
 }
@@ -103,11 +133,18 @@ pub fn flops(
     let Some(library) = kernel.library() else {
         // A fixed index has at most one value at each site; the values that a scatter solves for are taken to be spread evenly.
         let fixed: Vec<IndexId> = kernel.fixed().into_iter().map(|(index, _)| index).collect();
-        let points = at_points(u128::from(flops_per_point(kernel)), &|at| {
-            fixed.iter().all(|index| index.0 as usize != at)
-        });
+        let mut total = vec![0u128; mesh.sites() as usize];
+        for (indices, operations) in by_indices(kernel) {
+            let points = at_points(u128::from(operations), &|at| {
+                let within = indices >> at.min(127) & 1 == 1;
+                within && fixed.iter().all(|index| index.0 as usize != at)
+            });
+            for (total, points) in total.iter_mut().zip(points) {
+                *total = total.saturating_add(points);
+            }
+        }
         let spread = kernel.spread();
-        return points.into_iter().map(|n| n.div_ceil(spread)).collect();
+        return total.into_iter().map(|n| n.div_ceil(spread)).collect();
     };
     // Every tuple has its matrices factored, however few of the calls are made there.
     let (matrix, call) = library.flops_each(kernel);

@@ -28,6 +28,7 @@ pub mod known;
 mod lifted;
 pub mod machine;
 mod meeting;
+pub mod memory_order;
 pub mod mesh;
 pub mod model;
 pub mod named;
@@ -55,6 +56,7 @@ mod table;
 pub mod transfer;
 mod turns;
 pub mod windows;
+pub mod written_in;
 
 pub use cost_table::Objective;
 pub use disabled_moves::DisabledMoves;

@@ -1,9 +1,11 @@
 //! Values that repeat along an index, computed once: a function of a few indices becomes a table.
 //!
 //! A statement over many indices may hold a function of some of them, such as the angles of a rotary embedding, which are the same in every row of
-//! every batch. It is costly, and its value is needed again and again, so it becomes a tensor of its own, of which the statement reads an element. Tables are of what
-//! indices say, or of tensors of the same size, so that a table is never more to move than what it is made of. What stays the same along the
-//! innermost loop is left to the loop, which computes it once a row. Must not know placements.
+//! every batch. Its value is needed again and again, so where that is a good part of the statement's work it becomes a tensor of its own, of which the statement
+//! reads an element. Tables are of what indices say, or no larger than a tensor that the statement reads or gives, so that a table is never more to move than that. What
+//! stays the same along the innermost loops is left to the loops, which compute it once a row. Of products of matrices only what
+//! indices say becomes a table; the rest is left to the rules. Must not know
+//! placements.
 //!
 //! ```text
 //! y: f32[64, 256] = [n: 64, t: 256] x[n, t] * exp(-0.5 * f32(t))
@@ -13,7 +15,8 @@
 use super::scatters::{element, over};
 use crate::einsum::{Definition, Program, Rewriting, TensorId, canonical};
 use crate::rules::may_fault;
-use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId};
+use ein_plan::work::flops_per_point;
+use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId};
 
 /// The least number of times that each value of a table is needed.
 const LEAST_USES: u128 = 8;
@@ -21,8 +24,11 @@ const LEAST_USES: u128 = 8;
 /// The least number of points of a statement with tables.
 const LEAST_POINTS: u128 = 4096;
 
-/// The least operations that a value of a table takes.
+/// The least operations that a value of a table takes, where they are a small part of the statement's.
 const LEAST_FLOPS: u64 = 8;
+
+/// A table that saves one operation of so many is worth it, however cheap its values are.
+const WORTH: u128 = 16;
 
 /// Points of an innermost loop from which on values that stay the same along it are cheap.
 const LONG_LOOP: u128 = 32;
@@ -117,8 +123,23 @@ impl Repeats<'_> {
             Node::Apply(function, _) if dtype.is_float() => Function::flops(*function),
             _ => 0,
         });
-        let costly = functions.sum::<u64>() >= LEAST_FLOPS;
+        let flops = functions.sum::<u64>();
+        let costly = flops >= LEAST_FLOPS || self.saved(own, flops) >= self.work() / WORTH;
         (costly && self.is_no_larger(id, &kept) && !may_fault(&table)).then_some((kept, table))
+    }
+
+    /// Operations that the loops do for a node of these indices, of which each value takes so many, beyond once for each value.
+    fn saved(&self, own: u128, flops: u64) -> u128 {
+        let depth = 128 - own.leading_zeros();
+        let around = u128::MAX.checked_shr(128 - depth).unwrap_or(0);
+        let again = size(self.kernel, around) - size(self.kernel, own);
+        again.saturating_mul(flops.into())
+    }
+
+    /// Operations of the statement.
+    fn work(&self) -> u128 {
+        self.points
+            .saturating_mul(flops_per_point(self.kernel).into())
     }
 
     /// How often an innermost loop goes through values that stay the same along it.
@@ -130,30 +151,33 @@ impl Repeats<'_> {
             .product()
     }
 
-    /// Returns whether a table of a node is no larger than each tensor that it is made of: all of its indices are positions of each read.
+    /// Returns whether a table over these indices is no larger than a tensor that the statement reads or gives: all of them are in the positions
+    /// of a read, or are the result's. What only indices say is never moved.
     fn is_no_larger(&self, id: NodeId, kept: &[usize]) -> bool {
         let graph = &self.kernel.graph;
-        let mut open = vec![id];
-        while let Some(id) = open.pop() {
-            if let Node::Read {
-                positions,
-                otherwise,
-                ..
-            } = graph.node(id)
-            {
-                let reduced = self.kernel.reduction.is_some();
-                let has = |index: &usize| {
-                    let wanted = Node::Index(IndexId(*index as u32));
-                    positions.iter().any(|p| *graph.node(*p) == wanted)
-                };
-                if reduced || otherwise.is_some() || !kept.iter().all(has) {
-                    return false;
-                }
-            }
-            open.extend(graph.node(id).arguments());
+        let reads = reads_in(graph, id);
+        if !reads || self.kernel.is_product() {
+            return !reads;
         }
-        true
+        if kept
+            .iter()
+            .all(|index| *index < self.kernel.output_rank as usize)
+        {
+            return true;
+        }
+        let has = |positions: &[NodeId]| {
+            let own = |p: &NodeId| self.depends[p.0 as usize];
+            let all = positions.iter().fold(0u128, |set, p| set | own(p));
+            kept.iter().all(|index| all >> index & 1 == 1)
+        };
+        graph.reads().any(|(_, positions)| has(positions))
     }
+}
+
+/// Returns whether a node is made of what is read.
+fn reads_in(graph: &Graph, id: NodeId) -> bool {
+    let node = graph.node(id);
+    matches!(node, Node::Read { .. }) || node.arguments().any(|argument| reads_in(graph, argument))
 }
 
 /// How many values some indices of a kernel have together.

@@ -30,6 +30,17 @@ fn functions_of_a_few_indices_are_tables() {
         "hidden y.table: f64[8, 40] = [t: 8, e: 40] exp(w[t, e])\n\
         y: f64[16, 8, 40] = [b: 16, t: 8, e: 40] where(e < t, x[b, t, e], y.table[t, e])",
     );
+    // What is cheap by itself, but a good part of the statement, and more values than it is made of, but no more than the result.
+    becomes(
+        "y: f64[16, 8, 40] = [b: 16, t: 8, e: 40] x[b, t, e] * (w[t, e] + v[e])",
+        "hidden y.table: f64[8, 40] = [t: 8, e: 40] w[t, e] + v[e]\n\
+        y: f64[16, 8, 40] = [b: 16, t: 8, e: 40] x[b, t, e] * y.table[t, e]",
+    );
+    becomes(
+        "y: f64[16, 8, 40] = [b: 16, t: 8, e: 40] x[b, t, e] * exp(v[t] * v[e])",
+        "hidden y.table: f64[8, 40] = [t: 8, e: 40] exp(v[t] * v[e])\n\
+        y: f64[16, 8, 40] = [b: 16, t: 8, e: 40] x[b, t, e] * y.table[t, e]",
+    );
     // In a sum, of what indices say.
     becomes(
         "y: f64[16, 8] = [b: 16, k: 8 | e: 40] sum x[b, 0, e] * cos(f64(k * e))",
@@ -46,9 +57,9 @@ fn other_values_stay_where_they_are() {
         "y: f64[7, 40, 40] = [b: 7, t: 40, e: 40] x[b, 0, e] * exp(f64(t * e))",
         // A value that stays the same along the innermost loop.
         "y: f64[16, 8, 40] = [b: 16, t: 8, e: 40] x[b, t, e] * exp(f64(t))",
-        // More values than what they are made of, and what is cheap.
-        "y: f64[16, 8, 40] = [b: 16, t: 8, e: 40] x[b, t, e] * exp(v[t] * v[e])",
-        "y: f64[16, 8, 40] = [b: 16, t: 8, e: 40] x[b, t, e] * (w[t, e] + v[e])",
+        // What is cheap beside the rest, and a factor of a product of matrices.
+        "y: f64[16, 8, 40] = [b: 16, t: 8, e: 40] exp(exp(exp(x[b, t, e]))) * (w[t, e] + v[e])",
+        "y: f64[16, 8] = [b: 16, t: 8 | e: 40] sum x[b, 0, e] * exp(w[t, e])",
         // A place that may be outside, and few points.
         "y: f64[16, 8, 40] = [b: 16, t: 8, e: 40] where(e > 0, x[b, t, e] * exp(v[e - 1]), x[b, t, e])",
         "y: f64[8, 40] = [t: 8, e: 40] w[t, e] * exp(v[e])",

@@ -1,0 +1,215 @@
+//! Element-wise values that one reduction goes through, computed in the reduction.
+//!
+//! A named tensor is no reason to store it. Where a reduction alone reads it, each element once, and goes through it along other indices than
+//! those that it lies by, no block of rows is enough for the reduction, so the tensor would lie in memory whole. Written where they are read, its
+//! values never do. Nothing is computed twice, and no bit changes. What may stop the run stays, under its own name; so do the
+//! factors of a product of matrices, which the rules look into. Must not know placements.
+//!
+//! ```text
+//! t: f32[9, 4] = [i: 9, k: 4] exp(x[i, k]);  y: f32[4] = [k: 4 | i: 9] max t[i, k]   ->   y: f32[4] = [k: 4 | i: 9] max exp(x[i, k])
+//! ```
+
+use crate::einsum::{BlockId, Definition, Program, Rewriting, TensorId, canonical};
+use crate::rules::may_fault;
+use ein_plan::{Graph, Kernel, Node, NodeId};
+use std::cell::Cell;
+use std::collections::HashMap;
+
+/// The most nodes of a statement that takes others in.
+const MOST_NODES: usize = 128;
+
+/// Returns the program in which such reductions compute what they go through. What nothing reads any more is still there.
+pub fn written_in(program: &Program) -> Program {
+    let readers = readers(program);
+    let mut rewriting = Rewriting::of(program);
+    for (at, tensor) in (0..).zip(&program.tensors) {
+        let mut tensor = rewriting.copy(tensor);
+        if let Definition::Statement { kernel, operands } = &mut tensor.definition {
+            while let Some((operand, inner)) =
+                taken_in(&rewriting, &readers, (kernel, tensor.block), operands)
+            {
+                (*kernel, *operands) = with(kernel, operands, operand, inner);
+            }
+        }
+        rewriting.place(TensorId(at), tensor);
+    }
+    rewriting.finish()
+}
+
+/// By name of a tensor: how many statements, blocks and outputs read it.
+fn readers(program: &Program) -> HashMap<String, usize> {
+    let counts: Vec<Cell<usize>> = program.tensors.iter().map(|_| Cell::new(0)).collect();
+    let count = |id: &TensorId| {
+        let count = &counts[id.0 as usize];
+        count.set(count.get() + 1);
+    };
+    for tensor in &program.tensors {
+        if let Definition::Statement { operands, .. } = &tensor.definition {
+            operands.iter().for_each(count);
+        }
+    }
+    program.clone().rename_ends(|id| count(id));
+    let names = program.tensors.iter().map(|tensor| tensor.name.clone());
+    names
+        .zip(counts.into_iter().map(Cell::into_inner))
+        .collect()
+}
+
+/// A statement and what it reads.
+type Inner = (Kernel, Vec<TensorId>);
+
+/// The first operand of a statement that is to be computed in it.
+fn taken_in(
+    rewriting: &Rewriting,
+    readers: &HashMap<String, usize>,
+    (kernel, block): (&Kernel, Option<BlockId>),
+    operands: &[TensorId],
+) -> Option<(u32, Inner)> {
+    let reduces = kernel.reduction.is_some() && kernel.output_rank > 0;
+    let plain = kernel.guard.is_none() && kernel.library().is_none();
+    if !reduces || !plain || kernel.is_product() {
+        return None;
+    }
+    let program = rewriting.result();
+    (0u32..).zip(operands).find_map(|(number, id)| {
+        let tensor = program.tensor(*id);
+        let Definition::Statement {
+            kernel: inner,
+            operands: read,
+        } = &tensor.definition
+        else {
+            return None;
+        };
+        let by_itself = inner.reduction.is_none()
+            && inner.guard.is_none()
+            && inner.library().is_none()
+            && inner.graph.dtype(inner.root) == tensor.dtype;
+        let once = readers.get(&tensor.name) == Some(&1) && tensor.block == block;
+        let small = kernel.graph.len() + inner.graph.len() <= MOST_NODES;
+        let wanted = by_itself && once && small && goes_across(kernel, number);
+        (wanted && !may_fault(inner)).then(|| (number, (inner.clone(), read.clone())))
+    })
+}
+
+/// Returns whether a kernel reads an operand once at each of its points, all of them inside, and not by the rows of its result.
+fn goes_across(kernel: &Kernel, operand: u32) -> bool {
+    kernel.graph.iter().all(|(_, node, _)| {
+        let Node::Read {
+            operand: read,
+            positions,
+            otherwise,
+            ..
+        } = node
+        else {
+            return true;
+        };
+        if *read != operand {
+            return true;
+        }
+        if otherwise.is_some() {
+            return false;
+        }
+        let mut seen = 0u128;
+        for position in positions {
+            match kernel.graph.as_index(*position) {
+                Some(index) if index.0 < 128 && seen >> index.0 & 1 == 0 => seen |= 1 << index.0,
+                _ => return false,
+            }
+        }
+        positions.len() == kernel.indices.len() && kernel.rows_read(positions) == 0
+    })
+}
+
+/// The statement that computes one of its operands.
+fn with(
+    kernel: &Kernel,
+    operands: &[TensorId],
+    operand: u32,
+    (inner, read): Inner,
+) -> (Kernel, Vec<TensorId>) {
+    let mut operands = operands.to_vec();
+    let mut described = kernel.operands.clone();
+    let first = operands.len() as u32;
+    operands.extend(&read);
+    described.extend(inner.operands.iter().cloned());
+    let mut outer = kernel.clone().rewritten(|graph, _, node, dtype| {
+        let Node::Read {
+            operand: of,
+            positions,
+            ..
+        } = &node
+        else {
+            return graph.add(node, dtype);
+        };
+        match *of == operand {
+            true => value_at(graph, &inner, positions, first),
+            false => graph.add(node, dtype),
+        }
+    });
+    outer.operands = described;
+    canonical::statement(outer, &operands)
+}
+
+/// The value of a statement at the positions, nodes of a graph in which its operands are numbered from `first` on.
+fn value_at(graph: &mut Graph, inner: &Kernel, positions: &[NodeId], first: u32) -> NodeId {
+    let moved = graph.append(&inner.graph, |graph, _, node, dtype| match node {
+        Node::Index(index) => positions[index.0 as usize],
+        Node::Read {
+            operand,
+            column,
+            positions,
+            otherwise,
+        } => {
+            let node = Node::Read {
+                operand: operand + first,
+                column,
+                positions,
+                otherwise,
+            };
+            graph.add(node, dtype)
+        }
+        node => graph.add(node, dtype),
+    });
+    moved[inner.root.0 as usize]
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::einsum::parse::parse;
+
+    /// The statement of `y` in the program.
+    fn y(text: &str) -> String {
+        let program = written_in(&parse(text).unwrap());
+        let found = program.tensors.iter().find(|tensor| tensor.name == "y");
+        program.tensor_text(found.unwrap())
+    }
+
+    const HEAD: &str = "input x: f32[9, 4] = unbound\nt: f32[9, 4] = [i: 9, k: 4] exp(x[i, k])\n";
+
+    #[test]
+    fn what_lies_across_a_reduction_is_computed_in_it() {
+        let across = format!("{HEAD}y: f32[4] = [k: 4 | i: 9] max t[i, k] * 2.0\noutput y");
+        assert_eq!(
+            y(&across),
+            "y: f32[4] = [k: 4 | i: 9] max exp(x[i, k]) * 2.0"
+        );
+    }
+
+    #[test]
+    fn rows_and_what_others_read_stay() {
+        for (reader, outputs) in [
+            // Some of the points are outside.
+            ("y: f32[7] = [k: 7 | i: 9] max t[i, k] else 0.0", "output y"),
+            ("y: f32[9] = [i: 9 | k: 4] max t[i, k]", "output y"),
+            (
+                "y: f32[4] = [k: 4 | i: 9] max t[i, k]",
+                "output y\noutput t",
+            ),
+        ] {
+            let text = format!("{HEAD}{reader}\n{outputs}");
+            assert_eq!(y(&text), reader);
+        }
+    }
+}
