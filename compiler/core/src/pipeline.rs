@@ -365,9 +365,22 @@ fn planned(
 ) -> Result<Compiled, Stop> {
     let mut wanted = options.clone();
     wanted.criteria.memory = memory;
-    let (program, chosen) = choose::choose(&shared.program, &wanted, deadline)?;
-
-    let (tra, ia) = tensor_relations(&program, &chosen, shared, options, &[])?;
+    let (program, chosen, (tra, ia)) = loop {
+        let (program, mut chosen) = choose::choose(&shared.program, &wanted, deadline)?;
+        let (tra, ia) = tensor_relations(&program, &chosen, shared, options, &[])?;
+        if wanted.sites < options.sites {
+            chosen.proved_optimal = false;
+            chosen.not_explored.push(format!(
+                "meshes of more than {}: tensors would have more pieces than can be counted",
+                text::count(u64::from(wanted.sites), "site")
+            ));
+        }
+        if wanted.sites == 1 || ia.relations.iter().all(can_be_counted) {
+            break (program, chosen, (tra, ia));
+        }
+        // Where every dimension is cut along every axis by some statement, each site more makes the pieces of all of them smaller.
+        wanted.sites = 1 << (wanted.sites - 1).ilog2();
+    };
     tra::verify::verify(&tra).map_err(|what| format!("TRA: {what}"))?;
     ia::verify::verify(&ia).map_err(|what| format!("IA: {what}"))?;
     let (ia, plan) = recompute::fitted(ia, options)?;
@@ -398,6 +411,12 @@ fn planned(
         None => Ok(compiled),
         Some((refusal, bytes)) => Err(Stop::TooLarge(Box::new(refusal), bytes, Box::new(compiled))),
     }
+}
+
+/// Returns whether a relation has no more tuples than a plan may have.
+fn can_be_counted(relation: &ia::Relation) -> bool {
+    let tuples = relation.kind.tuples();
+    tuples.is_some_and(|tuples| tuples <= ein_plan::verify::MOST_TUPLES)
 }
 
 /// A laid out program as relations and on sites; `finer`: how many parts every piece of a class of indices is cut into, if any.

@@ -187,3 +187,29 @@ fn a_long_program_is_compared_quickly_and_laid_out_in_full() {
         chosen.not_explored
     );
 }
+
+#[test]
+fn tensors_that_every_site_cuts_along_all_dimensions_are_laid_out_on_fewer() {
+    // Each product is best cut along what the others sum over, so that every dimension of `p` is cut along every axis.
+    let product = |name: &str, sum: &str, read: &str| {
+        format!("{name}: f32[48, 48, 48, 48] = {sum} sum p[i, j, k, l] * B[{read}]\n")
+    };
+    let text = [
+        "input A: f32[48, 48, 48, 48] = unbound\ninput B: f32[48, 48] = unbound\n\
+         p: f32[48, 48, 48, 48] = [i: 48, j: 48, k: 48, l: 48] A[i, j, k, l] * 2.0\n"
+            .to_string(),
+        product("a", "[i: 48, j: 48, k: 48, m: 48 | l: 48]", "l, m"),
+        product("b", "[m: 48, j: 48, k: 48, l: 48 | i: 48]", "i, m"),
+        product("c", "[i: 48, m: 48, k: 48, l: 48 | j: 48]", "j, m"),
+        product("d", "[i: 48, j: 48, m: 48, l: 48 | k: 48]", "k, m"),
+        "output a\noutput b\noutput c\noutput d".to_string(),
+    ];
+    let program = einc_core::einsum::parse::parse(&text.concat()).unwrap();
+    let compiled = compile(&program, &Options::new(65), &|| false).unwrap();
+    ein_plan::verify::verify(&compiled.plan).unwrap();
+    let chosen = &compiled.chosen;
+    assert!((2..=64).contains(&chosen.mesh.sites()), "{}", chosen.mesh);
+    assert!(!chosen.proved_optimal);
+    let told = "meshes of more than 64 sites: tensors would have more pieces than can be counted";
+    assert!(chosen.not_explored.iter().any(|what| what == told));
+}
