@@ -35,24 +35,13 @@ REDUCTIONS = ("sum", "max", "min", "mean", "prod", "logsumexp", "norm", "norm1",
 
 def read(numbers, name):
     """A read of a matrix at its own element, or at another place of its row or column."""
-    i, j = "i", "j"
     form = numbers.randrange(12)
+    places = {4: ("(i + 1) % N", "j"), 5: ("i", "(j + 1) % M"), 6: ("row[i]", "j"), 7: ("i", "column[j]"), 8: ("N - 1 - i", "j"), 9: ("i", "M - 1 - j")}
+    i, j = places.get(form, ("i", "j"))
     if form in (0, 1):
         i += numbers.choice([" + 1", " - 1"])
     elif form in (2, 3):
         j += numbers.choice([" + 1", " - 1"])
-    elif form == 4:
-        i = "(i + 1) % N"
-    elif form == 5:
-        j = "(j + 1) % M"
-    elif form == 6:
-        i = "row[i]"
-    elif form == 7:
-        j = "column[j]"
-    elif form == 8:
-        i = "N - 1 - i"
-    elif form == 9:
-        j = "M - 1 - j"
     return f"({name}[{i}, {j}] else 0)" if form < 4 else f"{name}[{i}, {j}]"
 
 

@@ -378,7 +378,7 @@ fn planned(
         if wanted.sites == 1 || ia.relations.iter().all(can_be_counted) {
             break (program, chosen, (tra, ia));
         }
-        // Where every dimension is cut along every axis by some statement, each site more makes the pieces of all of them smaller.
+        // Fewer sites have shorter axes, and so fewer pieces of every dimension.
         wanted.sites = 1 << (wanted.sites - 1).ilog2();
     };
     tra::verify::verify(&tra).map_err(|what| format!("TRA: {what}"))?;

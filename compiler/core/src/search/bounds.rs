@@ -75,7 +75,6 @@ impl Bounding {
             .map(|(_, (place, times))| Some((numbers[*place]?, *times)))
             .collect();
         bounding.passing.take_over(&above.passing, &tables);
-        bounding.operations = above.operations;
         bounding
     }
 

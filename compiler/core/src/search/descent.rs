@@ -61,7 +61,7 @@ struct Descent<'a, 'b> {
     effort: Effort,
 }
 
-/// What a step may take.
+/// The limits of a step.
 #[derive(Clone, Copy)]
 struct Effort {
     /// Operations.

@@ -99,7 +99,7 @@ fn colours(network: &Network, most: usize) -> Option<Vec<usize>> {
     found
 }
 
-/// What a variable sees: its tables, its place in each, and the colours of the other variables there.
+/// Lists a variable's tables, its place in each, and the colours of the variables there.
 fn seen(network: &Network, around: &[(usize, usize)], colours: &[usize]) -> Vec<u64> {
     let mut tables: Vec<(u64, usize, Vec<usize>)> = around
         .iter()

@@ -185,6 +185,7 @@ fn begun(
             break;
         }
     }
+    eliminated.operations += above.operations;
     Bounding::below_lifted(network, scale, &lifted, &above)
 }
 

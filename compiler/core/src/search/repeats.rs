@@ -125,7 +125,7 @@ impl Repeats<'_> {
         });
         let flops = functions.sum::<u64>();
         let costly = flops >= LEAST_FLOPS || self.saved(own, flops) >= self.work() / WORTH;
-        (costly && self.is_no_larger(id, &kept) && !may_fault(&table)).then_some((kept, table))
+        (costly && self.is_no_larger(&table, &kept) && !may_fault(&table)).then_some((kept, table))
     }
 
     /// Operations that the loops do for a node of these indices, of which each value takes so many, beyond once for each value.
@@ -152,10 +152,9 @@ impl Repeats<'_> {
     }
 
     /// Returns whether a table over these indices is no larger than a tensor that the statement reads or gives: all of them are in the positions
-    /// of a read, or are the result's. What only indices say is never moved.
-    fn is_no_larger(&self, id: NodeId, kept: &[usize]) -> bool {
-        let graph = &self.kernel.graph;
-        let reads = reads_in(graph, id);
+    /// of a read, or are the result's. A table that only indices decide is never moved.
+    fn is_no_larger(&self, table: &Kernel, kept: &[usize]) -> bool {
+        let reads = table.graph.reads().next().is_some();
         if !reads || self.kernel.is_product() {
             return !reads;
         }
@@ -170,14 +169,9 @@ impl Repeats<'_> {
             let all = positions.iter().fold(0u128, |set, p| set | own(p));
             kept.iter().all(|index| all >> index & 1 == 1)
         };
-        graph.reads().any(|(_, positions)| has(positions))
+        let mut reads = self.kernel.graph.reads();
+        reads.any(|(_, positions)| has(positions))
     }
-}
-
-/// Returns whether a node is made of what is read.
-fn reads_in(graph: &Graph, id: NodeId) -> bool {
-    let node = graph.node(id);
-    matches!(node, Node::Read { .. }) || node.arguments().any(|argument| reads_in(graph, argument))
 }
 
 /// How many values some indices of a kernel have together.

@@ -12,7 +12,6 @@
 use crate::einsum::{BlockId, Definition, Program, Rewriting, TensorId, canonical};
 use crate::rules::may_fault;
 use ein_plan::{Graph, Kernel, Node, NodeId};
-use std::cell::Cell;
 use std::collections::HashMap;
 
 /// The most nodes of a statement that takes others in.
@@ -36,23 +35,16 @@ pub fn written_in(program: &Program) -> Program {
     rewriting.finish()
 }
 
-/// By name of a tensor: how many statements, blocks and outputs read it.
+/// By name of a tensor: how many statements, values of blocks and outputs are made of it.
 fn readers(program: &Program) -> HashMap<String, usize> {
-    let counts: Vec<Cell<usize>> = program.tensors.iter().map(|_| Cell::new(0)).collect();
-    let count = |id: &TensorId| {
-        let count = &counts[id.0 as usize];
-        count.set(count.get() + 1);
-    };
-    for tensor in &program.tensors {
-        if let Definition::Statement { operands, .. } = &tensor.definition {
-            operands.iter().for_each(count);
-        }
+    let mut counts = vec![0; program.tensors.len()];
+    let all = (0u32..program.tensors.len() as u32).map(TensorId);
+    let made_of = all.flat_map(|id| program.made_of(id));
+    for id in made_of.chain(program.outputs.iter().map(|output| output.tensor)) {
+        counts[id.0 as usize] += 1;
     }
-    program.clone().rename_ends(|id| count(id));
     let names = program.tensors.iter().map(|tensor| tensor.name.clone());
-    names
-        .zip(counts.into_iter().map(Cell::into_inner))
-        .collect()
+    names.zip(counts).collect()
 }
 
 /// A statement and what it reads.
