@@ -1,13 +1,14 @@
 //! The compiler proper: from a syntax tree to a plan.
 //!
 //! Pure: no files, environment, clock, processes or MPI. Modules import downwards only:
-//! sema > {autodiff, subnets} > einsum > tra > ia > {rules, cost} > search > lower.
+//! sema > {autodiff, subnets} > einsum > tra > ia > {rules, cost} > {lists, search} > lower.
 
 pub mod autodiff;
 pub mod build;
 pub mod cost;
 pub mod einsum;
 pub mod ia;
+pub mod lists;
 pub mod lower;
 pub mod pipeline;
 pub mod rules;

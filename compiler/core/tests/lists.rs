@@ -3,9 +3,8 @@
 
 use ein_plan::{ListColumn, Scalar, Source};
 use einc_core::einsum::interpret::{Values, interpret};
-use einc_core::einsum::{
-    Definition, Program, Tensor, is_sparse, parse::parse, verify::verify, with_lists,
-};
+use einc_core::einsum::{Definition, Program, Tensor, parse::parse, verify::verify};
+use einc_core::lists::{is_sparse, with_lists};
 use std::collections::BTreeMap;
 
 fn program(text: &str) -> Program {
@@ -149,19 +148,205 @@ fn sums_over_lists_are_the_sums() {
     }
 }
 
+/// Statements with one list of five elements of `A: f32[12, 20]`, as text.
+fn listed(statements: &str) -> String {
+    let inputs = [
+        ("A", "12, 20"),
+        ("U", "12, 3"),
+        ("V", "20, 3"),
+        ("d", "12"),
+        ("b", "20"),
+    ];
+    let read = inputs
+        .iter()
+        .filter(|(name, _)| statements.contains(&format!("{name}[")));
+    let read: String = read
+        .map(|(name, shape)| format!("input {name}: f32[{shape}] = unbound\n"))
+        .collect();
+    let program = over_lists(&format!("{read}{statements}"), 5).to_string();
+    let lines = program
+        .lines()
+        .filter(|line| !line.starts_with("input") && !line.contains("listed("));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn reductions_whose_value_is_neutral_where_nothing_is_listed() {
+    insta::assert_snapshot!(listed(
+        "r: f32[20] = [j: 20 | i: 12] min where(A[i, j] != 0.0, d[i] + A[i, j], inf)\n\
+         n: i64[12] = [i: 12 | j: 20] sum i64(A[i, j] > 0.5)\n\
+         q: f32[] = [ | i: 12, j: 20] norm A[i, j] * A[i, j]\n\
+         m: f32[12] = [i: 12 | j: 20] mean A[i, j] + b[j] if A[i, j] != 0.0\n\
+         output r\noutput n\noutput q\noutput m"
+    ), @r#"
+    r: f32[20] = [j: 20 | e: 5] min where(A.values[e] != 0.0, d[A.at0[e]] + A.values[e], inf) if j == A.at1[e]
+    n: i64[12] = [i: 12 | e: 5] sum i64(A.values[e] > 0.5) if i == A.at0[e]
+    q: f32[] = [| e: 5] norm A.values[e] * A.values[e]
+    m: f32[12] = [i: 12 | e: 5] mean A.values[e] + b[A.at1[e]] if and(i == A.at0[e], A.values[e] != 0.0)
+    output r
+    output n
+    output q
+    output m
+    "#);
+}
+
+#[test]
+fn a_tensor_has_a_list_where_it_is_one_number_elsewhere() {
+    // A softmax over what is listed, as attention over the edges of a graph is.
+    insta::assert_snapshot!(listed(
+        "s: f32[12, 20] = [i: 12, j: 20] where(A[i, j] != 0.0, d[i] * b[j], -inf)\n\
+         m: f32[12] = [i: 12 | j: 20] max s[i, j]\n\
+         w: f32[12, 20] = [i: 12, j: 20] exp(s[i, j] - m[i])\n\
+         z: f32[12] = [i: 12 | j: 20] sum w[i, j]\n\
+         y: f32[12, 3] = [i: 12, h: 3 | j: 20] sum w[i, j] / z[i] * V[j, h]\noutput y"
+    ), @r#"
+    hidden s.values: f32[5] = [e: 5] where(A.values[e] != 0.0, d[A.at0[e]] * b[A.at1[e]], -inf)
+    m: f32[12] = [i: 12 | e: 5] max s.values[e] if i == A.at0[e]
+    hidden w.values: f32[5] = [e: 5] exp(s.values[e] - m[A.at0[e]])
+    z: f32[12] = [i: 12 | e: 5] sum w.values[e] if i == A.at0[e]
+    y: f32[12, 3] = [i: 12, h: 3 | e: 5] sum w.values[e] / z[A.at0[e]] * V[A.at1[e], h] if i == A.at0[e]
+    output y
+    "#);
+    // Further dimensions are those of every place; a transposed tensor has the list of what it transposes.
+    insta::assert_snapshot!(listed(
+        "w: f32[20, 3, 12] = [j: 20, h: 3, i: 12] A[i, j] * U[i, h]\n\
+         y: f32[20, 3] = [j: 20, h: 3 | i: 12] sum w[j, h, i] * d[i]\noutput y"
+    ), @r#"
+    hidden w.values: f32[5, 3] = [e: 5, h: 3] A.values[e] * U[A.at0[e], h]
+    y: f32[20, 3] = [j: 20, h: 3 | e: 5] sum w.values[e, h] * d[A.at0[e]] if j == A.at1[e]
+    output y
+    "#);
+    // A tensor that is given out is made of the values at its places.
+    insta::assert_snapshot!(listed("S: f32[12, 20] = [i: 12, j: 20 | k: 3] sum A[i, j] * U[i, k] * V[j, k]\noutput S"), @r#"
+    hidden S.values: f32[5] = [e: 5 | k: 3] sum A.values[e] * U[A.at0[e], k] * V[A.at1[e], k]
+    S: f32[12, 20] = [i: 12, j: 20 | e: 5] sum S.values[e] if and(i == A.at0[e], j == A.at1[e])
+    output S
+    "#);
+}
+
+#[test]
+fn tensors_are_computed_at_the_places_that_are_read() {
+    // What a list reads of a product is as many rows' products as there are places. It may itself read such a tensor.
+    insta::assert_snapshot!(listed(
+        "p: f32[12, 20] = [i: 12, j: 20 | k: 3] sum U[i, k] * V[j, k]\n\
+         c: f32[12, 20] = [i: 12, j: 20] p[i, j] + d[i] + b[j]\n\
+         loss: f32[] = [ | i: 12, j: 20] sum where(A[i, j] != 0.0, (A[i, j] - c[i, j]) * (A[i, j] - c[i, j]), 0.0)\noutput loss"
+    ), @r#"
+    hidden p.values: f32[5] = [e: 5 | k: 3] sum U[A.at0[e], k] * V[A.at1[e], k]
+    hidden c.values: f32[5] = [e: 5] p.values[e] + d[A.at0[e]] + b[A.at1[e]]
+    loss: f32[] = [| e: 5] sum let $0 = A.values[e] - c.values[e] in where(A.values[e] != 0.0, $0 * $0, 0.0)
+    output loss
+    "#);
+}
+
+/// Numbers that look random.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % n
+    }
+
+    fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+        all[self.below(all.len())]
+    }
+}
+
+/// A program of some matrices and sums of them; all values are finite.
+fn random_program(random: &mut Random) -> String {
+    let mut text = "input A: f32[12, 20] = unbound\ninput U: f32[12, 3] = unbound\ninput V: f32[20, 3] = unbound\n\
+        input d: f32[12] = unbound\ninput b: f32[20] = unbound\n".to_owned();
+    let mut matrices = vec!["A[i, j]".to_owned(), "A[i, j]".to_owned()];
+    let mut vectors = vec!["d[i]".to_owned(), "b[j]".to_owned()];
+    let mut outputs = String::new();
+    for number in 0..6 {
+        let side = |random: &mut Random| match random.below(6) {
+            0 => vectors[random.below(vectors.len())].clone(),
+            1 => random.of(&["0.0", "2.0", "-1.0"]).to_owned(),
+            _ => matrices[random.below(matrices.len())].clone(),
+        };
+        let (x, y, z) = (side(random), side(random), side(random));
+        let value = match random.below(8) {
+            0 => format!("{x} * {y}"),
+            1 => format!("where({x} != 0.0, {y}, {z})"),
+            2 => format!("tanh({x})"),
+            3 => format!("{x} + {y} * {z}"),
+            4 => format!("-{x} / 3.0"),
+            5 => format!("where({x} > {y}, {x} * {z}, 0.0)"),
+            6 => format!("max({x}, {y})"),
+            _ => format!("cos({x}) * {y}"),
+        };
+        match random.below(5) {
+            0 | 1 => {
+                text += &format!("m{number}: f32[12, 20] = [i: 12, j: 20] {value}\n");
+                matrices.push(format!("m{number}[i, j]"));
+            }
+            2 => {
+                text += &format!(
+                    "m{number}: f32[20, 12] = [j: 20, i: 12 | k: 3] sum ({value}) * U[i, k] * V[j, k]\n"
+                );
+                matrices.push(format!("m{number}[j, i]"));
+            }
+            3 => {
+                let reduction = random.of(&["sum", "max", "min", "norm", "norm1"]);
+                text += &format!("m{number}: f32[12] = [i: 12 | j: 20] {reduction} {value}\n");
+                vectors.push(format!("m{number}[i]"));
+            }
+            _ => {
+                let guard = random.of(&["", " if i > 2", " if j < i"]);
+                text += &format!("m{number}: f32[20] = [j: 20 | i: 12] sum {value}{guard}\n");
+                vectors.push(format!("m{number}[j]"));
+            }
+        }
+        outputs += &format!("output m{number}\n");
+    }
+    text + "all: f32[12] = [i: 12 | h: 3, j: 20] sum A[i, j] * V[j, h] * U[i, h] * d[i] * b[j]\n"
+        + &outputs
+        + "output all\n"
+}
+
+#[test]
+fn random_programs_keep_their_meaning() {
+    let mut over = 0;
+    for seed in 0..300 {
+        let dense = program(&random_program(&mut Random(seed)));
+        let lists = with_lists(&dense, &BTreeMap::from([("A".to_owned(), 7)]));
+        assert_eq!(verify(&lists), Ok(()), "{seed}: {lists}");
+        over += usize::from(lists != dense);
+        let of =
+            |program: &Program| interpret(program, &|tensor| input(tensor, &[12, 20], 7)).unwrap();
+        for (a, b) in of(&dense).iter().zip(&of(&lists)) {
+            for (x, y) in a.data.iter().zip(&b.data) {
+                let (x, y) = (x.as_f64(), y.as_f64());
+                assert!(
+                    (x - y).abs() <= 1e-4 * (1.0 + x.abs()),
+                    "{seed}: {x} or {y}\n{dense}\n{lists}"
+                );
+            }
+        }
+    }
+    assert!(over > 200, "{over}");
+}
+
 #[test]
 fn what_needs_all_elements_keeps_them() {
     for statement in [
-        // No factor, twice a factor, no sum of products, no place of its own, no sum at all.
+        // Not neutral elsewhere, elsewhere NaN, the same index twice, no bare index, another value outside, many elements.
         "C: f32[12] = [i: 12 | k: 20] sum A[i, k] + 1.0",
-        "C: f32[12] = [i: 12 | k: 20] sum A[i, k] * A[i, k]",
         "C: f32[12] = [i: 12 | k: 20] sum exp(A[i, k])",
         "C: f32[12] = [i: 12 | k: 20] sum 1.0 / A[i, k]",
+        "C: f32[12] = [i: 12 | k: 20] sum A[i, k] / A[i, k]",
         "C: f32[12] = [i: 12 | k: 20] max A[i, k]",
+        "C: i64[12] = [i: 12 | k: 20] argmax A[i, k] if A[i, k] > 0.0",
         "C: f32[12] = [i: 12 | k: 12] sum A[i, i] * f32(k)",
         "C: f32[12] = [i: 12 | k: 20] sum A[i, k - 1] else 0.0",
         "C: f32[12] = [i: 12 | k: 22] sum A[i, k] else 2.0",
-        "C: f32[12, 20] = [i: 12, k: 20] A[i, k] * 2.0",
+        "C: f32[12, 20] = [i: 12, k: 20] exp(A[i, k])",
+        "C: bool[12, 20] = [i: 12, k: 20] A[i, k] > 0.0",
     ] {
         let text = format!("input A: f32[12, 20] = unbound\n{statement}\noutput C");
         assert_eq!(over_lists(&text, 5), program(&text));

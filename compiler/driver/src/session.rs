@@ -18,7 +18,7 @@ use crate::{
     training,
 };
 use einc_core::{
-    einsum,
+    einsum, lists,
     pipeline::{self, report::PlanReport},
     rules,
     sema::{self, Analysis},
@@ -103,7 +103,7 @@ pub fn check_for(
         (checked, training) = (None, None);
     }
     if training.is_none() && settings.criteria.formats == pipeline::Formats::Auto {
-        checked = checked.map(|program| einsum::with_lists(&program, &listed(&headers)));
+        checked = checked.map(|program| lists::with_lists(&program, &listed(&headers)));
     }
     Ok(Checked {
         diagnostics,

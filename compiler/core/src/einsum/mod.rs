@@ -14,7 +14,6 @@ mod carried;
 pub mod interpret;
 mod join;
 pub mod library;
-mod listed;
 mod needed;
 pub mod parse;
 pub mod print;
@@ -26,7 +25,6 @@ pub(crate) mod values;
 pub mod verify;
 
 pub use blocks::{Block, BlockId, Bound, Collected, Item, LoopValue, Nest, State};
-pub use listed::{SPARSE, is_sparse, with_lists};
 pub use rewriting::Rewriting;
 
 use ein_plan::{DType, Kernel, Origin, Source};

@@ -1,0 +1,194 @@
+//! What a statement over a list reads at its places: values of lists at the same places, and tensors that are computed there alone.
+//!
+//! A tensor is computed at the places if that is few of its elements, so that a product of which few elements are read costs as much as they
+//! do. Must not know how a statement comes to go over a list.
+//!
+//! ```text
+//! p: f32[9, 8] = [i: 9, j: 8 | k: 2] sum U[i, k] * V[j, k]
+//! loss: f32[] = [| e: 5] sum A.values[e] * p[A.at0[e], A.at1[e]]
+//!
+//! p.values: f32[5] = [e: 5 | k: 2] sum U[A.at0[e], k] * V[A.at1[e], k]
+//! loss: f32[] = [| e: 5] sum A.values[e] * p.values[e]
+//! ```
+
+use super::statement::OverList;
+use super::{Lists, PatternId, SPARSE, elements};
+use crate::einsum::{Definition, TensorId};
+use crate::rules::may_fault;
+use ein_plan::{Graph, IndexId, Kernel, Node, NodeId};
+
+/// Tensors that are read by tensors that are computed at places are so many levels deep at most: each level is a call.
+const DEEPEST: u32 = 64;
+
+/// Where a read of a statement over a list is found.
+struct Found {
+    tensor: TensorId,
+    /// By dimension of the tensor that was read: whether the place stands for it.
+    listed: Vec<bool>,
+}
+
+impl Lists {
+    /// The statement that reads what has values at its places there.
+    pub(super) fn read_at_places(
+        &mut self,
+        over: OverList,
+        pattern: PatternId,
+        depth: u32,
+    ) -> OverList {
+        let mut found: Vec<Option<Found>> = vec![];
+        for (_, node, _) in over.kernel.graph.iter() {
+            found.push(match node {
+                Node::Read {
+                    operand, positions, ..
+                } => {
+                    let tensor = over.operands[*operand as usize];
+                    let dims: Vec<Option<usize>> = (positions.iter())
+                        .map(|at| self.dim_of_place(&over, pattern, *at))
+                        .collect();
+                    self.values_of(tensor, pattern, &dims, depth)
+                }
+                _ => None,
+            });
+        }
+        let OverList {
+            kernel,
+            operands,
+            entry,
+            ..
+        } = &over;
+        let mut result = OverList {
+            kernel: Kernel {
+                graph: Graph::default(),
+                ..kernel.clone()
+            },
+            operands: operands.clone(),
+            entry: *entry,
+        };
+        let mut moved: Vec<NodeId> = vec![];
+        for ((_, node, dtype), found) in kernel.graph.iter().zip(&found) {
+            let node = node.map(|argument| moved[argument.0 as usize]);
+            moved.push(match (node, found) {
+                (
+                    Node::Read {
+                        positions,
+                        otherwise,
+                        ..
+                    },
+                    Some(found),
+                ) => {
+                    let further: Vec<NodeId> = (positions.iter().zip(&found.listed))
+                        .filter_map(|(at, listed)| (!listed).then_some(*at))
+                        .collect();
+                    // A place is in range.
+                    let otherwise = otherwise.filter(|_| !further.is_empty());
+                    let tensor = self.rewriting.result().tensor(found.tensor);
+                    let (stored, shape) = (tensor.dtype, tensor.shape.clone());
+                    result.read(found.tensor, stored, shape, further, otherwise)
+                }
+                (node, _) => result.kernel.graph.add(node, dtype),
+            });
+        }
+        result.kernel.root = moved[kernel.root.0 as usize];
+        result.kernel.guard = kernel.guard.map(|guard| moved[guard.0 as usize]);
+        result
+    }
+
+    /// The dimension of a pattern whose position at the place a node reads.
+    fn dim_of_place(&self, over: &OverList, pattern: PatternId, node: NodeId) -> Option<usize> {
+        let graph = &over.kernel.graph;
+        let Node::Read {
+            operand, positions, ..
+        } = graph.node(node)
+        else {
+            return None;
+        };
+        let is_place = graph.as_index(*positions.first()?) == Some(over.entry);
+        let tensor = over.operands[*operand as usize];
+        let columns = &self.pattern(pattern).positions;
+        columns
+            .iter()
+            .position(|column| is_place && *column == tensor)
+    }
+
+    /// Where the elements of a tensor are found by place, if they are: for some of its dimensions, the positions are those of the pattern's.
+    fn values_of(
+        &mut self,
+        tensor: TensorId,
+        pattern: PatternId,
+        dims: &[Option<usize>],
+        depth: u32,
+    ) -> Option<Found> {
+        if dims.iter().all(Option::is_none) {
+            return None;
+        }
+        if let Some(list) = self.lists.get(&tensor)
+            && list.pattern == pattern
+            && list
+                .dims
+                .iter()
+                .zip(dims)
+                .all(|(own, at)| own.is_none() || own == at)
+        {
+            return Some(Found {
+                tensor: list.values,
+                listed: list.dims.iter().map(Option::is_some).collect(),
+            });
+        }
+        let tensor = self.computed_at(tensor, pattern, dims, depth)?;
+        let listed = dims.iter().map(Option::is_some).collect();
+        Some(Found { tensor, listed })
+    }
+
+    /// The tensor of the elements that a statement gives at the places of a pattern, if they are few.
+    fn computed_at(
+        &mut self,
+        id: TensorId,
+        pattern: PatternId,
+        dims: &[Option<usize>],
+        depth: u32,
+    ) -> Option<TensorId> {
+        let key = (id, pattern, dims.to_vec());
+        if let Some(known) = self.at_places.get(&key) {
+            return Some(*known);
+        }
+        let tensor = self.rewriting.result().tensor(id);
+        let Definition::Statement { kernel, operands } = &tensor.definition else {
+            return None;
+        };
+        let places = self.pattern(pattern);
+        let (mut count, mut reaches) = (places.count, true);
+        for (extent, dim) in tensor.shape.iter().zip(dims) {
+            match dim {
+                Some(dim) => reaches &= *extent >= places.shape[*dim],
+                None => count = count.saturating_mul(*extent),
+            }
+        }
+        let is_listed = |index: IndexId| dims.get(index.0 as usize).is_some_and(Option::is_some);
+        let is_few = count.saturating_mul(SPARSE) <= elements(&tensor.shape);
+        if !reaches || !is_few || depth >= DEEPEST {
+            return None;
+        }
+        if kernel.library().is_some() || may_fault(kernel) || is_guarded_by(kernel, is_listed) {
+            return None;
+        }
+        let (kernel, operands) = (kernel.clone(), operands.clone());
+        let (name, origin) = (format!("{}.values", tensor.name), tensor.origin);
+        let mut all = dims.to_vec();
+        all.resize(kernel.indices.len(), None);
+        let at = self.at_list(&kernel, &operands, pattern, &all, depth + 1);
+        let values = self.rewriting.add_hidden(&name, at, origin);
+        self.at_places.insert(key, values);
+        Some(values)
+    }
+}
+
+/// Returns whether the guard of a kernel depends on one of these indices: at a place it would then leave out nearly all points.
+fn is_guarded_by(kernel: &Kernel, is_listed: impl Fn(IndexId) -> bool) -> bool {
+    let Some(guard) = kernel.guard else {
+        return false;
+    };
+    let depends = kernel.graph.dependencies()[guard.0 as usize];
+    (0..kernel.indices.len() as u32)
+        .map(IndexId)
+        .any(|index| is_listed(index) && depends >> index.0.min(127) & 1 == 1)
+}
