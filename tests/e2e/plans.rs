@@ -5,7 +5,7 @@ use einc_tests::{einc, root};
 use std::sync::OnceLock;
 
 /// The examples, with sizes for which planning is worth it.
-const EXAMPLES: [&str; 29] = [
+const EXAMPLES: [&str; 30] = [
     "attention",
     "block_inverse",
     "ccsd",
@@ -21,6 +21,7 @@ const EXAMPLES: [&str; 29] = [
     "gaussian_mixture",
     "gcd",
     "graphs",
+    "hops",
     "kmeans",
     "linear_solvers",
     "logistic",

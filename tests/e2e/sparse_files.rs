@@ -162,8 +162,8 @@ fn sums_over_lists_are_those_of_dense_inputs() {
     assert!(!plan(&["--formats", "dense"]).contains("A.values"));
 }
 
-/// The ranks after 50 rounds, by a walk over the lines of the file.
-fn ranks() -> Vec<f64> {
+/// The number of pages, and the links of the example: from, to.
+fn links() -> (usize, Vec<(usize, usize)>) {
     let text = std::fs::read_to_string(root().join("examples/data/links.mtx")).unwrap();
     let numbers =
         |line: &str| -> Vec<usize> { line.split(' ').map(|word| word.parse().unwrap()).collect() };
@@ -172,7 +172,13 @@ fn ranks() -> Vec<f64> {
         .filter(|line| !line.starts_with('%'))
         .map(numbers);
     let pages = lines.next().unwrap()[0];
-    let links: Vec<(usize, usize)> = lines.map(|pair| (pair[0] - 1, pair[1] - 1)).collect();
+    let links = lines.map(|pair| (pair[0] - 1, pair[1] - 1)).collect();
+    (pages, links)
+}
+
+/// The ranks after 50 rounds, by a walk over the lines of the file.
+fn ranks() -> Vec<f64> {
+    let (pages, links) = links();
     let mut degree = vec![0.0; pages];
     links.iter().for_each(|(from, _)| degree[*from] += 1.0);
     let mut rank = vec![1.0 / pages as f64; pages];
@@ -188,6 +194,165 @@ fn ranks() -> Vec<f64> {
         rank = next;
     }
     rank
+}
+
+/// How many links lead from the page 299 to each, by a search in breadth.
+fn hops() -> Vec<f64> {
+    let (pages, links) = links();
+    let mut hops = vec![f64::INFINITY; pages];
+    let mut open = std::collections::VecDeque::from([299]);
+    hops[299] = 0.0;
+    while let Some(page) = open.pop_front() {
+        for (_, to) in links.iter().filter(|(from, _)| *from == page) {
+            if hops[*to].is_infinite() {
+                hops[*to] = hops[page] + 1.0;
+                open.push_back(*to);
+            }
+        }
+    }
+    hops
+}
+
+#[test]
+fn shortest_paths_along_a_file_of_links() {
+    let expected = hops();
+    assert!(expected.iter().filter(|hops| hops.is_finite()).count() > 5);
+    everywhere("hops.ein", &[], &["hops"], |output, how| {
+        assert_eq!(output("hops").data, expected, "{how}");
+    });
+}
+
+const ATTENTION: &str = r#"
+dim N
+input A: f32[N, N]
+param X: f32[N, 4] = normal(0, 1)
+param a: f32[4, 2] = normal(0, 1)
+s[i,m] = X[i,h] * a[h,m]
+score[i,j,m] = where(A[i,j] != 0, s[i,m] + tanh(s[j,m]) * A[i,j], -inf)
+top[i,m] = max[j] score[i,j,m]
+ez[i,j,m] = exp(score[i,j,m] - top[i,m])
+z[i,m] = sum[j] ez[i,j,m]
+w[i,j,m] = ez[i,j,m] / z[i,m]
+y[i,m,h] = w[i,j,m] * X[j,h]
+loss = sum[i,m,h] where(i % 3 == 0, y[i,m,h]^2, 0)
+S[i,j] = A[i,j] * X[i,h] * X[j,h]
+near = max[i,j] S[i,j]
+stored = count[i,j] (A[i,j] != 0)
+gX = grad(loss, X)
+ga = grad(loss, a)
+gn = grad(sum[i,j] S[i,j]^2, X)
+output loss
+output near
+output stored
+output gX
+output ga
+output gn
+"#;
+
+/// A graph with a link from every page to the next one and some more, as a Matrix Market file.
+fn graph(pages: usize) -> String {
+    let mut text = format!(
+        "%%MatrixMarket matrix coordinate real general\n{pages} {pages} {}\n",
+        2 * pages
+    );
+    for page in 0..pages {
+        let (next, far) = ((page + 1) % pages, (page * page + 7) % pages);
+        let far = if far == next { (far + 1) % pages } else { far };
+        writeln!(
+            text,
+            "{} {} 0.5\n{} {} -{}.25",
+            page + 1,
+            next + 1,
+            page + 1,
+            far + 1,
+            page % 4
+        )
+        .unwrap();
+    }
+    text
+}
+
+/// Attention over the edges of a graph with its gradients, products at listed places, and counts, are those of dense inputs.
+#[test]
+fn attention_over_a_graph_is_that_of_a_dense_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("p.ein"), ATTENTION).unwrap();
+    std::fs::write(at("a.mtx"), graph(67)).unwrap();
+    let names = ["loss", "near", "stored", "gX", "ga", "gn"];
+    let given = |arguments: &[&str]| {
+        let mut command = einc_command(&["run", "p.ein", "--input", "A=a.mtx"]);
+        for name in names {
+            command.arg("--save").arg(format!("{name}={name}.npy"));
+        }
+        run(command.args(arguments).current_dir(&folder)).success();
+        names.map(|name| Tensor::read(&at(&format!("{name}.npy"))))
+    };
+    let dense = given(&["--formats", "dense"]);
+    for sites in ["1", "2", "3", "4", "5"] {
+        for (of_list, (dense, name)) in given(&["--sites", sites])
+            .iter()
+            .zip(dense.iter().zip(names))
+        {
+            of_list.assert_close(dense, 1e-4, &format!("{name} on {sites} sites"));
+        }
+    }
+    let plan = einc_command(&["plan", "p.ein", "--input", "A=a.mtx"])
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    let plan = String::from_utf8(plan.stdout).unwrap();
+    assert!(!plan.contains("f32[67, 67"), "{plan}");
+}
+
+/// Matrices that no machine holds dense: a factorisation of ratings, trained on all of them at once.
+#[test]
+fn ratings_are_factored_without_the_dense_matrix() {
+    let (people, items) = (300_000usize, 200_000usize);
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let mut text =
+        format!("%%MatrixMarket matrix coordinate real general\n{people} {items} 4000\n");
+    for n in 0..4000usize {
+        let (person, item) = (n * 7919 % 1000, n * 104_729 % 997);
+        writeln!(
+            text,
+            "{} {} {}",
+            person * 300 + 1,
+            item * 200 + 1,
+            1 + (person + item) % 2
+        )
+        .unwrap();
+    }
+    std::fs::write(at("a.mtx"), text).unwrap();
+    let program = "dim P; dim I
+        input A: f32[P, I] = load(\"a.mtx\")
+        param U: f32[P, 2] = normal(1, 0.1)
+        param V: f32[I, 2] = normal(1, 0.1)
+        p[i,j] = U[i,k] * V[j,k]
+        n = count[i,j] (A[i,j] > 0)
+        loss = (sum[i,j] where(A[i,j] > 0, (A[i,j] - p[i,j])^2, 0)) / f32(n)
+        train { loss: loss; steps: 30; optimizer: adam(lr: 0.05) }
+        output loss; output n";
+    std::fs::write(at("p.ein"), program).unwrap();
+    run(einc_command(&["build", "p.ein", "-o", "p"]).current_dir(&folder)).success();
+    let mut told = vec![];
+    for sites in ["1", "2", "3"] {
+        let mut command = std::process::Command::new(at("p"));
+        let said = run(command.args(["--sites", sites]).current_dir(&folder)).success();
+        assert!(said.stdout.contains("n = 4000\n"), "{said}");
+        let loss = said
+            .stdout
+            .lines()
+            .find_map(|line| line.strip_prefix("loss = "))
+            .unwrap();
+        told.push(loss.parse::<f64>().unwrap());
+    }
+    assert!(told[0] < 0.2, "{told:?}");
+    assert!(
+        told.iter().all(|loss| (loss - told[0]).abs() < 1e-4),
+        "{told:?}"
+    );
 }
 
 #[test]

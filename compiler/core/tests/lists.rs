@@ -191,6 +191,36 @@ fn reductions_whose_value_is_neutral_where_nothing_is_listed() {
 }
 
 #[test]
+fn reductions_are_completed_with_what_is_not_listed() {
+    insta::assert_snapshot!(listed(
+        "m: f32[12] = [i: 12 | j: 20] mean A[i, j]\n\
+         v: f32[12] = [i: 12 | j: 20] sum (A[i, j] - m[i]) * (A[i, j] - m[i])\n\
+         h: f32[20] = [j: 20 | i: 12] max A[i, j]\n\
+         n: i64[12] = [i: 12 | j: 15] sum i64(A[i, j] == 0.0)\n\
+         a: bool[] = [ | i: 12, j: 20] any A[i, j] == 0.0\noutput v\noutput h\noutput n\noutput a"
+    ), @r#"
+    hidden m.listed: f32[12] = [i: 12 | e: 5] sum A.values[e] if i == A.at0[e]
+    m: f32[12] = [i: 12] m.listed[i] / f32(20)
+    hidden v.listed: f32[12] = [i: 12 | e: 5] sum let $0 = A.values[e] - m[A.at0[e]] in $0 * $0 if i == A.at0[e]
+    hidden v.count: i64[12] = [i: 12 | e: 5] sum 1 if i == A.at0[e]
+    v: f32[12] = [i: 12] let $0 = 0.0 - m[i] in where(v.count[i] < 20, v.listed[i] + f32(20 - v.count[i]) * ($0 * $0), v.listed[i])
+    hidden h.listed: f32[20] = [j: 20 | e: 5] max A.values[e] if j == A.at1[e]
+    hidden h.count: i64[20] = [j: 20 | e: 5] sum 1 if j == A.at1[e]
+    h: f32[20] = [j: 20] where(h.count[j] < 12, max(h.listed[j], 0.0), h.listed[j])
+    hidden n.listed: i64[12] = [i: 12 | e: 5] sum i64(A.values[e] == 0.0) if and(i == A.at0[e], 15 > A.at1[e])
+    hidden n.count: i64[12] = [i: 12 | e: 5] sum 1 if and(i == A.at0[e], 15 > A.at1[e])
+    n: i64[12] = [i: 12] where(n.count[i] < 15, n.listed[i] + (15 - n.count[i]) * 1, n.listed[i])
+    hidden a.listed: bool[] = [| e: 5] any A.values[e] == 0.0
+    hidden a.count: i64[] = [| e: 5] sum 1
+    a: bool[] = [] where(a.count[] < 240, or(a.listed[], true), a.listed[])
+    output v
+    output h
+    output n
+    output a
+    "#);
+}
+
+#[test]
 fn a_tensor_has_a_list_where_it_is_one_number_elsewhere() {
     // A softmax over what is listed, as attention over the edges of a graph is.
     insta::assert_snapshot!(listed(
@@ -292,7 +322,7 @@ fn random_program(random: &mut Random) -> String {
                 matrices.push(format!("m{number}[j, i]"));
             }
             3 => {
-                let reduction = random.of(&["sum", "max", "min", "norm", "norm1"]);
+                let reduction = random.of(&["sum", "max", "min", "mean", "norm", "norm1"]);
                 text += &format!("m{number}: f32[12] = [i: 12 | j: 20] {reduction} {value}\n");
                 vectors.push(format!("m{number}[i]"));
             }
@@ -335,12 +365,10 @@ fn random_programs_keep_their_meaning() {
 #[test]
 fn what_needs_all_elements_keeps_them() {
     for statement in [
-        // Not neutral elsewhere, elsewhere NaN, the same index twice, no bare index, another value outside, many elements.
-        "C: f32[12] = [i: 12 | k: 20] sum A[i, k] + 1.0",
-        "C: f32[12] = [i: 12 | k: 20] sum exp(A[i, k])",
-        "C: f32[12] = [i: 12 | k: 20] sum 1.0 / A[i, k]",
+        // A value elsewhere that a reduced index is needed for, or that is NaN; the same index twice, no bare index, another value outside.
+        "C: f32[12] = [i: 12 | k: 20] sum A[i, k] + f32(k)",
+        "C: f32[12] = [i: 12 | k: 20] logsumexp A[i, k]",
         "C: f32[12] = [i: 12 | k: 20] sum A[i, k] / A[i, k]",
-        "C: f32[12] = [i: 12 | k: 20] max A[i, k]",
         "C: i64[12] = [i: 12 | k: 20] argmax A[i, k] if A[i, k] > 0.0",
         "C: f32[12] = [i: 12 | k: 12] sum A[i, i] * f32(k)",
         "C: f32[12] = [i: 12 | k: 20] sum A[i, k - 1] else 0.0",

@@ -102,8 +102,10 @@ pub fn check_for(
     if diagnostics.iter().any(Diagnostic::is_error) {
         (checked, training) = (None, None);
     }
-    if training.is_none() && settings.criteria.formats == pipeline::Formats::Auto {
-        checked = checked.map(|program| lists::with_lists(&program, &listed(&headers)));
+    if settings.criteria.formats == pipeline::Formats::Auto {
+        let listed = listed(&headers);
+        checked = checked.map(|program| lists::with_lists(&program, &listed));
+        training = training.map(|training| lists::in_training(training, &listed));
     }
     Ok(Checked {
         diagnostics,

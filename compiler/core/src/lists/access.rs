@@ -91,7 +91,7 @@ impl Lists {
     }
 
     /// Every access of a statement, each once.
-    fn accesses(&self, kernel: &Kernel, operands: &[TensorId]) -> Vec<Access> {
+    pub(super) fn accesses(&self, kernel: &Kernel, operands: &[TensorId]) -> Vec<Access> {
         let mut found: Vec<Access> = vec![];
         for (operand, positions) in kernel.graph.reads() {
             let Some(list) = self.lists.get(&operands[operand as usize]) else {
@@ -121,7 +121,7 @@ impl Lists {
     }
 
     /// By node: its value where the pattern has no place at the access.
-    fn fill_values(
+    pub(super) fn fill_values(
         &self,
         kernel: &Kernel,
         operands: &[TensorId],

@@ -64,17 +64,13 @@ fn of_function(
         let value = known[at].filter(|_| dtype.is_float())?.as_f64();
         value.is_infinite().then_some(value)
     };
-    match function {
-        Function::Select => {
-            return match known[0] {
-                Some(condition) if truth(condition) => known[1],
-                Some(_) => known[2],
-                None if arguments[1] == arguments[2] => known[1],
-                None => known[1].filter(|value| is(2, *value)),
-            };
-        }
-        Function::Stop => return None,
-        _ => {}
+    if function == Function::Select {
+        return match known[0] {
+            Some(condition) if truth(condition) => known[1],
+            Some(_) => known[2],
+            None if arguments[1] == arguments[2] => known[1],
+            None => known[1].filter(|value| is(2, *value)),
+        };
     }
     if let Some(all) = known.iter().copied().collect::<Option<Vec<Scalar>>>() {
         return apply(function, &all, computed).ok();
