@@ -176,6 +176,93 @@ fn links() -> (usize, Vec<(usize, usize)>) {
     (pages, links)
 }
 
+const BATCHES: &str = r#"
+use std.nn
+dim N
+dim D
+input X: f32[N, D] = load("x.svm", "x")
+input y: i64[N] = load("x.svm", "y")
+param W: f32[D, 5] = normal(0, 0.1)
+param V: f32[5, 2] = normal(0, 0.5)
+m[n] = mean[d] X[n,d]
+top[n] = max[d] (X[n,d] - m[n])
+none[n] = count[d] (X[n,d] == 0)
+size[n] = top[n] + m[n] + sqrt(sum[d] (X[n,d] - m[n])^2) + f32(none[n]) / 700
+h[n,k] = tanh((X[n,d] * W[d,k]) / size[n])
+z[n,c] = h[n,k] * V[k,c]
+loss = mean[n] nn.cross_entropy(z, y)[n]
+right = mean[n] f32((argmax[c] z[n,c]) == y[n])
+train { loss: loss; data: (X, y) over N by 12 shuffle; accumulate: 2; epochs: 4; optimizer: adam(lr: 0.02); validate: right }
+output loss
+output right
+output W
+"#;
+
+/// Rows of features, some of which list many more than others.
+fn features(rows: usize, count: usize) -> String {
+    let mut text = String::new();
+    for n in 0..rows {
+        write!(text, "{}", n % 2).unwrap();
+        let many = if n % 10 == 3 { 3 * count } else { count };
+        for k in 0..many {
+            write!(
+                text,
+                " {}:{}",
+                n % 7 + k * 40 + 1,
+                1.0 + (n % 2 + k % 3) as f64 / 4.0
+            )
+            .unwrap();
+        }
+        writeln!(text).unwrap();
+    }
+    text
+}
+
+/// Batches of a sparse file are lists of rows, and give what dense batches give; so do data with other rows in a built program.
+#[test]
+fn batches_of_sparse_rows_train_as_dense_ones_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("p.ein"), BATCHES).unwrap();
+    std::fs::write(at("x.svm"), features(43, 4)).unwrap();
+    let given = ["--dim", "D=700"];
+    run(einc_command(&["build", "p.ein", "-o", "p"])
+        .args(given)
+        .current_dir(&folder))
+    .success();
+    let trained = |command: &mut std::process::Command| {
+        let said = run(command
+            .args(given)
+            .args(["--save", "W=w.npy"])
+            .current_dir(&folder))
+        .success();
+        (said.stdout, Tensor::read(&at("w.npy")))
+    };
+    for count in [4, 5] {
+        std::fs::write(at("x.svm"), features(43, count)).unwrap();
+        let (_, dense) = trained(&mut einc_command(&["run", "p.ein", "--formats", "dense"]));
+        for sites in ["1", "2", "3", "4", "5"] {
+            let (said, lists) = trained(&mut einc_command(&["run", "p.ein", "--sites", sites]));
+            lists.assert_close(&dense, 1e-4, &format!("{count} on {sites} sites: {said}"));
+            let (said, lists) =
+                trained(std::process::Command::new(at("p")).args(["--sites", sites]));
+            lists.assert_close(
+                &dense,
+                1e-4,
+                &format!("{count}, built, on {sites} sites: {said}"),
+            );
+        }
+    }
+    let plan = run(einc_command(&["plan", "p.ein"])
+        .args(given)
+        .current_dir(&folder))
+    .success();
+    assert!(
+        plan.stdout.contains("X.values") && !plan.stdout.contains("700] @"),
+        "{plan}"
+    );
+}
+
 /// The ranks after 50 rounds, by a walk over the lines of the file.
 fn ranks() -> Vec<f64> {
     let (pages, links) = links();

@@ -1,6 +1,7 @@
 //! Sums over inputs of which a file lists few elements: their text as sums over lists, and their values.
 #![allow(clippy::unwrap_used)]
 
+use ein_plan::source::Listing;
 use ein_plan::{ListColumn, Scalar, Source};
 use einc_core::einsum::interpret::{Values, interpret};
 use einc_core::einsum::{Definition, Program, Tensor, parse::parse, verify::verify};
@@ -13,9 +14,15 @@ fn program(text: &str) -> Program {
     program
 }
 
+/// A file that lists so many elements of `A`.
+fn listing(count: u64) -> BTreeMap<String, Listing> {
+    let of_rows = vec![];
+    BTreeMap::from([("A".to_owned(), Listing { count, of_rows })])
+}
+
 /// The program over lists of `count` elements of `A`, verified.
 fn over_lists(text: &str, count: u64) -> Program {
-    let result = with_lists(&program(text), &BTreeMap::from([("A".to_owned(), count)]));
+    let result = with_lists(&program(text), &listing(count));
     assert_eq!(verify(&result), Ok(()), "{result}");
     assert_eq!(program(&result.to_string()), result);
     result
@@ -344,7 +351,7 @@ fn random_programs_keep_their_meaning() {
     let mut over = 0;
     for seed in 0..300 {
         let dense = program(&random_program(&mut Random(seed)));
-        let lists = with_lists(&dense, &BTreeMap::from([("A".to_owned(), 7)]));
+        let lists = with_lists(&dense, &listing(7));
         assert_eq!(verify(&lists), Ok(()), "{seed}: {lists}");
         over += usize::from(lists != dense);
         let of =

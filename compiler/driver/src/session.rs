@@ -17,6 +17,7 @@ use crate::{
     settings::Settings,
     training,
 };
+use ein_plan::source::Listing;
 use einc_core::{
     einsum, lists,
     pipeline::{self, report::PlanReport},
@@ -116,10 +117,10 @@ pub fn check_for(
 }
 
 /// Returns how many elements the data list, of inputs whose data list some.
-fn listed(headers: &bind::Headers) -> BTreeMap<String, u64> {
+fn listed(headers: &bind::Headers) -> BTreeMap<String, Listing> {
     let counts = headers
         .iter()
-        .filter_map(|(name, header)| Some((name.clone(), header.listed?)));
+        .filter_map(|(name, header)| Some((name.clone(), header.listed.clone()?)));
     counts.collect()
 }
 

@@ -12,7 +12,8 @@ use crate::header::Header;
 use crate::layout::{Order, runs};
 use crate::region::check_box;
 use ein_array::Data;
-use ein_plan::DType;
+use ein_plan::source::Listing;
+use ein_plan::{DType, ListColumn};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt;
@@ -95,6 +96,63 @@ impl Listed {
         }
     }
 
+    /// How many elements are listed, and in how many rows.
+    pub fn listing(&self) -> Listing {
+        let Some((rows, inner)) = self.header.shape.split_first() else {
+            return Listing {
+                count: self.count(),
+                of_rows: vec![],
+            };
+        };
+        let inner = inner.iter().product::<u64>().max(1);
+        let mut listed = vec![];
+        for place in &self.places {
+            let row = place / inner;
+            match listed.last_mut() {
+                Some((last, count)) if *last == row => *count += 1,
+                _ => listed.push((row, 1)),
+            }
+        }
+        debug_assert!(listed.len() as u64 <= *rows, "a place is inside the shape");
+        Listing::of(listed.into_iter().map(|(_, count)| count).collect())
+    }
+
+    /// A column of the elements in some rows, by row in this order, and zeros in the last row up to so many; `None` if there is no room for all.
+    pub fn column_of_rows(&self, column: ListColumn, rows: &[u64], room: usize) -> Option<Data> {
+        let inner = self.header.shape.get(1..)?.iter().product::<u64>();
+        let mut data = match column {
+            ListColumn::Values => Data::room(self.header.dtype, room),
+            ListColumn::Positions(_) => Data::room(DType::I64, room),
+        };
+        data.bytes_mut().fill(0);
+        let mut done = 0;
+        for (number, row) in rows.iter().enumerate() {
+            let first = self.places.partition_point(|place| *place < row * inner);
+            let listed = self.places[first..].iter();
+            let count = listed
+                .take_while(|place| **place < (row + 1) * inner)
+                .count();
+            let to = data_range(&mut data, done, count)?;
+            match column {
+                ListColumn::Values => {
+                    let size = self.header.dtype.size();
+                    to.copy_from_slice(&self.values.bytes()[first * size..(first + count) * size]);
+                }
+                ListColumn::Positions(0) => fill(to, number as i64),
+                ListColumn::Positions(dim) => {
+                    let own = self.positions(dim as usize, (first as u64, count as u64));
+                    to.copy_from_slice(own.bytes());
+                }
+            }
+            done += count;
+        }
+        if let ListColumn::Positions(0) = column {
+            let last = rows.len().saturating_sub(1);
+            fill(data_range(&mut data, done, room - done)?, last as i64);
+        }
+        Some(data)
+    }
+
     /// Number of elements in the list.
     pub fn count(&self) -> u64 {
         self.places.len() as u64
@@ -152,6 +210,19 @@ impl Listed {
             Err(never) => match never {},
         }
     }
+}
+
+/// The bytes of some elements, if they are all there.
+fn data_range(data: &mut Data, first: usize, count: usize) -> Option<&mut [u8]> {
+    let size = data.dtype().size();
+    data.bytes_mut()
+        .get_mut(first * size..(first + count) * size)
+}
+
+/// Fills the bytes of whole numbers with one of them.
+fn fill(bytes: &mut [u8], number: i64) {
+    let numbers = bytes.chunks_exact_mut(size_of::<i64>());
+    numbers.for_each(|to| to.copy_from_slice(&number.to_ne_bytes()));
 }
 
 /// The sums of groups of values; a group is a range of `order`.

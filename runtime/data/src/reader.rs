@@ -13,6 +13,7 @@ use crate::in_order::InOrder;
 use crate::listed::{Listed, Unread};
 use crate::region::check_box;
 use ein_array::Array;
+use ein_plan::source::Listing;
 use ein_plan::{DType, FileRef, ListColumn};
 use std::fs::{File, FileType};
 use std::io;
@@ -137,13 +138,40 @@ impl Reader {
         }
     }
 
-    /// Number of elements that the file lists with their places, each place once; `None` if it holds all elements one behind the other.
-    /// Reads the list.
-    pub fn listed(&self) -> Result<Option<u64>, DataError> {
+    /// The file, as it was named.
+    pub fn path(&self) -> &str {
+        &self.place.file
+    }
+
+    /// How many elements the file lists with their places, each place once; `None` if it holds all elements one behind the other. Reads the
+    /// list.
+    pub fn listed(&self) -> Result<Option<Listing>, DataError> {
         let Elements::Listed(unread, read) = &self.elements else {
             return Ok(None);
         };
-        Ok(Some(self.list(unread, read)?.count()))
+        Ok(Some(self.list(unread, read)?.listing()))
+    }
+
+    /// A column of the list of some rows, which are counted anew in that order: first by row, then in ascending order of places. There is room
+    /// for `room` elements; what is left of it are zeros in the last row.
+    ///
+    /// # Errors
+    /// `E0704` if the file lists no elements, or more than there is room for.
+    pub fn read_column_of_rows(
+        &self,
+        column: ListColumn,
+        rows: &[u64],
+        room: usize,
+    ) -> Result<Array, DataError> {
+        let wrong = |what: &dyn std::fmt::Display| self.place.error(WRONG_SHAPE, what);
+        let Elements::Listed(unread, read) = &self.elements else {
+            return Err(wrong(&"holds all elements, and no list of them"));
+        };
+        let data = (self.list(unread, read)?).column_of_rows(column, rows, room);
+        let data = data.ok_or_else(|| {
+            wrong(&"was changed after the program was planned: it lists more elements in some rows")
+        })?;
+        Ok(Array::new(vec![room], data).expect("as many elements as there is room for"))
     }
 
     /// A range (start and length) of a column of the list, in ascending order of places.

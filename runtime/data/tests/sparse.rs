@@ -5,8 +5,8 @@ mod support;
 
 use ein_array::{Array, Data};
 use ein_data::{Reader, Writer};
-use ein_plan::DType;
 use ein_plan::source::FileRef;
+use ein_plan::{DType, ListColumn};
 use flate2::{Compression, write::GzEncoder};
 use proptest::prelude::*;
 use std::io::Write;
@@ -87,6 +87,46 @@ fn matrix_market_forms() {
     assert_eq!(
         f32(&format!("{array} real skew-symmetric\n3 3\n1\n2\n3\n")),
         "[3, 3] 0 -1 -2 1 0 -3 2 3 0"
+    );
+}
+
+#[test]
+fn lists_of_rows_in_another_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.mtx");
+    let text = "%%MatrixMarket matrix coordinate integer general\n4 5 5\n1 2 7\n3 1 4\n3 5 5\n4 4 9\n1 5 8\n";
+    std::fs::write(&path, text).unwrap();
+    let from = FileRef {
+        path: path.display().to_string(),
+        key: None,
+    };
+    let reader = Reader::open_as(&from, Some(DType::I64)).unwrap();
+    let listing = reader.listed().unwrap().unwrap();
+    assert_eq!((listing.count, listing.of_rows), (5, vec![2, 4]));
+    let column = |column: ListColumn, rows: &[u64], room: usize| {
+        let array = reader.read_column_of_rows(column, rows, room);
+        array.map(|array| match array.data() {
+            Data::I64(numbers) => numbers.clone(),
+            other => panic!("{other:?}"),
+        })
+    };
+    let rows = [2, 1, 0];
+    assert_eq!(
+        column(ListColumn::Values, &rows, 6).unwrap(),
+        [4, 5, 7, 8, 0, 0]
+    );
+    assert_eq!(
+        column(ListColumn::Positions(0), &rows, 6).unwrap(),
+        [0, 0, 2, 2, 2, 2]
+    );
+    assert_eq!(
+        column(ListColumn::Positions(1), &rows, 6).unwrap(),
+        [0, 4, 1, 4, 0, 0]
+    );
+    let error = column(ListColumn::Values, &rows, 3).unwrap_err();
+    assert_eq!(
+        told(&error, &path),
+        "E0704 x.mtx: was changed after the program was planned: it lists more elements in some rows"
     );
 }
 

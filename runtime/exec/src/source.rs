@@ -101,6 +101,21 @@ enum Origin<'a> {
     Made(&'a Source),
 }
 
+/// Opens the file that lists the elements of a tensor.
+pub(crate) fn opened_list(
+    tensor: &str,
+    file: Option<&FileRef>,
+    dtype: DType,
+    options: &Options,
+) -> Result<Reader, RunError> {
+    let file = match (options.inputs.get(tensor), file) {
+        (Some(file), _) => file.clone(),
+        (None, Some(file)) => beside(file, options),
+        (None, None) => return Err(no_data(tensor)),
+    };
+    Reader::open_as(&file, Some(dtype)).map_err(|error| RunError::data(ErrorKind::Data, error))
+}
+
 impl<'a> Origin<'a> {
     /// Of a tensor of that name, type and shape.
     fn of(
@@ -117,17 +132,12 @@ impl<'a> Origin<'a> {
             column,
         } = source
         {
-            let file = match (options.inputs.get(tensor), file) {
-                (Some(file), _) => file.clone(),
-                (None, Some(file)) => beside(file, options),
-                (None, None) => return Err(no_data(tensor)),
-            };
-            let reader = Reader::open_as(&file, Some(*dtype)).map_err(failed)?;
+            let reader = opened_list(tensor, file.as_ref(), *dtype, options)?;
             let listed = reader.listed().map_err(failed)?;
-            if listed != shape.first().copied() {
+            if listed.map(|listed| listed.count) != shape.first().copied() {
                 let message = format!(
                     "{}: was changed after the program was planned: it lists another number of elements",
-                    file.path
+                    reader.path()
                 );
                 return Err(RunError::new("E0704", ErrorKind::Data, message));
             }

@@ -114,6 +114,50 @@ pub mod fed {
     pub const RATE: &str = "train.rate";
 }
 
+/// How many elements a file of a sparse tensor lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listing {
+    /// Of all.
+    pub count: u64,
+    /// Of the 2^k rows that list most, for every k up to the number of rows.
+    pub of_rows: Vec<u64>,
+}
+
+impl Listing {
+    /// Counts elements, with how many each row lists.
+    pub fn of(mut rows: Vec<u64>) -> Listing {
+        rows.sort_unstable_by(|a, b| b.cmp(a));
+        let mut of_rows = vec![];
+        let (mut sum, mut next) = (0, 1);
+        for (number, listed) in (1..).zip(&rows) {
+            sum += listed;
+            if number == next {
+                of_rows.push(sum);
+                next *= 2;
+            }
+        }
+        Listing {
+            count: sum,
+            of_rows,
+        }
+    }
+
+    /// No number of rows lists more elements than this: as many as the fullest rows, or a little more.
+    pub fn most(&self, rows: u64) -> u64 {
+        let Some(power) = rows.checked_ilog2() else {
+            return 0;
+        };
+        let next = self.of_rows.get(power as usize + 1);
+        let next = next.map_or(self.count, |next| *next);
+        // The fullest rows come first, so further ones list no more on average.
+        let scaled = self.of_rows.get(power as usize).map(|listed| {
+            let listed = u128::from(*listed) * u128::from(rows);
+            u64::try_from(listed.div_ceil(1 << power)).unwrap_or(u64::MAX)
+        });
+        scaled.map_or(next, |scaled| scaled.min(next))
+    }
+}
+
 impl Source {
     /// Whether every site can make any part of it without reading anything.
     pub fn is_free(&self) -> bool {
@@ -151,5 +195,32 @@ impl Source {
             | Source::Permutation => true,
             Source::Stacked { parts, .. } => parts.iter().any(|part| part.source.is_random()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fullest_rows_are_never_fuller_than_told() {
+        let rows = vec![0, 7, 1, 1, 30, 2, 2, 2, 0, 5, 1];
+        let listing = Listing::of(rows.clone());
+        assert_eq!(listing.count, 51);
+        assert_eq!(listing.of_rows, [30, 37, 44, 50]);
+        let mut fullest = rows;
+        fullest.sort_unstable_by(|a, b| b.cmp(a));
+        for count in 0..=fullest.len() {
+            let most = listing.most(count as u64);
+            let fullest: u64 = fullest[..count].iter().sum();
+            assert!(
+                most >= fullest && most <= 2 * fullest,
+                "{count}: {most}, {fullest}"
+            );
+        }
+        assert_eq!(listing.most(1000), 51);
+        assert_eq!(Listing::of(vec![]).most(3), 0);
+        // Rows that are all alike leave nothing to spare.
+        assert_eq!(Listing::of(vec![3; 100]).most(25), 75);
     }
 }

@@ -49,7 +49,8 @@ impl Lists {
             output: vec![dtype],
             ..kernel.clone()
         };
-        let listed = self.sum_over(&over, operands, &access);
+        let (over, read) = self.of_listed(over, operands, &access);
+        let listed = self.sum_over(&over, &read, &access);
         let listed = (self.rewriting).add_hidden(&format!("{name}.listed"), listed, origin);
         let is_zero = |value: &Scalar| fill::is_same(*value, fill::zero(dtype));
         let adds_nothing =
@@ -60,10 +61,10 @@ impl Lists {
         let mut points = Kernel {
             reduction: Some(Reduction::Sum),
             output: vec![DType::I64],
-            ..kernel.clone()
+            ..over
         };
         points.root = points.graph.add(Node::Constant(Scalar::Int(1)), DType::I64);
-        let over = self.sum_over(&points, operands, &access);
+        let over = self.sum_over(&points, &read, &access);
         let count = match self.counts.get(&over) {
             Some(known) => *known,
             None => {
@@ -74,6 +75,44 @@ impl Lists {
             }
         };
         Some(together(kernel, operands, fill, (listed, Some(count))))
+    }
+
+    /// The reduction without places that the input does not list: there it is 0, and they are completed like all that is not listed.
+    fn of_listed(
+        &self,
+        mut kernel: Kernel,
+        operands: &[TensorId],
+        access: &Access,
+    ) -> (Kernel, Vec<TensorId>) {
+        let pattern = self.pattern(access.pattern);
+        let mut operands = operands.to_vec();
+        if !pattern.has_more {
+            return (kernel, operands);
+        }
+        let dtype = self.rewriting.result().tensor(pattern.tensor).dtype;
+        let compute = dtype.compute();
+        let graph = &mut kernel.graph;
+        let indices = access.indices.iter();
+        let positions = indices
+            .map(|index| graph.add(Node::Index(*index), DType::I64))
+            .collect();
+        let zero = graph.add(Node::Constant(fill::zero(dtype)), compute);
+        operands.push(pattern.tensor);
+        kernel.operands.push(Operand {
+            columns: vec![dtype],
+            shape: pattern.shape.clone(),
+        });
+        let read = Node::Read {
+            operand: operands.len() as u32 - 1,
+            column: 0,
+            positions,
+            otherwise: Some(zero),
+        };
+        let value = graph.add(read, compute);
+        let is_listed = Node::Apply(Function::Ne, vec![value, zero]);
+        let is_listed = graph.add(is_listed, DType::Bool);
+        kernel.restrict(is_listed);
+        (kernel, operands)
     }
 
     /// The kernel whose root is the value where nothing is listed, if no reduced index is needed for it.

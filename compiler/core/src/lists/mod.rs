@@ -17,7 +17,8 @@ mod fill;
 mod statement;
 
 use crate::einsum::{Definition, Program, Rewriting, Role, Tensor, TensorId};
-use ein_plan::training::{Carried, CarriedKind, Training};
+use ein_plan::source::Listing;
+use ein_plan::training::{BatchInput, Carried, CarriedKind, Training};
 use ein_plan::{DType, Kernel, ListColumn, Scalar, Source};
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -33,7 +34,7 @@ pub fn is_sparse(shape: &[u64], listed: u64) -> bool {
 
 /// Returns the program in which statements over these inputs (name and number of listed elements) read lists, where they can.
 #[must_use]
-pub fn with_lists(program: &Program, listed: &BTreeMap<String, u64>) -> Program {
+pub fn with_lists(program: &Program, listed: &BTreeMap<String, Listing>) -> Program {
     let mut lists = Lists {
         rewriting: Rewriting::of(program),
         patterns: vec![],
@@ -56,7 +57,11 @@ pub fn with_lists(program: &Program, listed: &BTreeMap<String, u64>) -> Program 
             }
             _ => lists.of_input(&tensor, listed),
         };
+        let is_input = matches!(tensor.definition, Definition::Source(_));
         let id = lists.rewriting.place(old, tensor);
+        if let Some(list) = list.as_ref().filter(|_| is_input) {
+            lists.patterns[list.pattern.0].tensor = id;
+        }
         lists.lists.extend(list.map(|list| (id, list)));
     }
     if lists.patterns.is_empty() {
@@ -67,81 +72,104 @@ pub fn with_lists(program: &Program, listed: &BTreeMap<String, u64>) -> Program 
         .expect("a statement over a list reads what the statement in its place reads, and the list")
 }
 
-/// Returns the training in which statements over inputs that are not batched read lists, where they can. Lists are carried as the inputs are.
-/// Trainings in which sites make steps by themselves are left alone.
+/// Returns the training in which statements over sparse inputs read lists, where they can. A batch has the list of its rows, with room for that
+/// of the fullest ones; lists of other inputs are carried as those are. Trainings in which sites make steps by themselves are left alone.
 #[must_use]
 pub fn in_training(
     training: Training<Program>,
-    listed: &BTreeMap<String, u64>,
+    listed: &BTreeMap<String, Listing>,
 ) -> Training<Program> {
     if training.blocks.iter().any(|block| block.rounds.is_some()) {
         return training;
     }
-    let over = |program: &Program| Ok::<_, Infallible>(with_lists(program, listed));
+    let mut listed = listed.clone();
+    for input in training.blocks.iter().flat_map(|block| &block.inputs) {
+        // Only rows of the first dimension are neighbours in the list.
+        if input.axis != 0 {
+            listed.remove(&input.name);
+        }
+    }
+    let over = |program: &Program| Ok::<_, Infallible>(with_lists(program, &listed));
     let Ok(mut training) = training.planned(&over, &over);
+    for block in &mut training.blocks {
+        let mut columns = vec![];
+        for input in &block.inputs {
+            if listed.contains_key(&input.name) {
+                let all = columns_of((&input.name, input.dtype), &input.shape, &input.source);
+                columns.extend(all.map(|(name, dtype, source)| BatchInput {
+                    name,
+                    dtype,
+                    source,
+                    ..input.clone()
+                }));
+            }
+        }
+        columns.retain(|column| reads(block.step.values(), &column.name));
+        let is_read = |input: &BatchInput| reads(block.step.values(), &input.name);
+        block
+            .inputs
+            .retain(|input| !listed.contains_key(&input.name) || is_read(input));
+        block.inputs.extend(columns);
+    }
     let mut carried = BTreeMap::new();
     for (name, input) in &training.carried {
-        let Some(count) = listed
+        let Some(listed) = listed
             .get(name)
             .filter(|_| input.kind == CarriedKind::Input)
         else {
             continue;
         };
-        for column in columns_of(input.shape.len()) {
-            let begin = listed_source(name, &input.begin, input.dtype, column);
-            let list = begin.map(|begin| Carried {
+        let columns = columns_of((name, input.dtype), &input.shape, &input.begin);
+        carried.extend(columns.map(|(name, dtype, begin)| {
+            let list = Carried {
                 kind: CarriedKind::Input,
                 begin,
-                dtype: column_type(column, input.dtype),
-                shape: vec![*count],
+                dtype,
+                shape: vec![listed.count],
                 complex: false,
-            });
-            carried.extend(list.map(|list| (column_name(name, column), list)));
-        }
+            };
+            (name, list)
+        }));
     }
-    let reads = |name: &str| {
-        let mut tensors = training.programs().flat_map(|program| &program.tensors);
-        tensors.any(|tensor| tensor.name == name)
-    };
-    carried.retain(|name, _| reads(name));
+    carried.retain(|name, _| reads(training.programs(), name));
     training.carried.extend(carried);
     training
 }
 
-/// The columns of a list of a tensor of that rank: the values, then the positions.
-fn columns_of(rank: usize) -> impl Iterator<Item = ListColumn> {
-    let positions = (0..rank as u32).map(ListColumn::Positions);
-    std::iter::once(ListColumn::Values).chain(positions)
+/// Returns whether some of these programs has a tensor of a name.
+fn reads<'p>(programs: impl IntoIterator<Item = &'p Program>, name: &str) -> bool {
+    let mut tensors = programs.into_iter().flat_map(|program| &program.tensors);
+    tensors.any(|tensor| tensor.name == name)
 }
 
-/// The name of a column of the list of an input.
-fn column_name(input: &str, column: ListColumn) -> String {
-    match column {
-        ListColumn::Values => format!("{input}.values"),
-        ListColumn::Positions(dim) => format!("{input}.at{dim}"),
-    }
-}
-
-/// The element type of a column of the list of an input of a type.
-fn column_type(column: ListColumn, dtype: DType) -> DType {
-    match column {
-        ListColumn::Values => dtype,
-        ListColumn::Positions(_) => DType::I64,
-    }
-}
-
-/// The source of a column of the list of an input, if that comes from a file.
-fn listed_source(input: &str, source: &Source, dtype: DType, column: ListColumn) -> Option<Source> {
-    let file = match source {
-        Source::Load(file) => Some(file.clone()),
-        Source::Unbound => None,
-        _ => return None,
-    };
-    Some(Source::Listed {
-        tensor: input.to_owned(),
-        file,
-        dtype,
-        column,
+/// The columns of the list of an input: for each its name, element type and source. An input that is given has no other source.
+fn columns_of<'i>(
+    (name, dtype): (&'i str, DType),
+    shape: &[u64],
+    source: &'i Source,
+) -> impl Iterator<Item = (String, DType, Source)> + 'i {
+    let positions = (0..shape.len() as u32).map(ListColumn::Positions);
+    let columns = std::iter::once(ListColumn::Values).chain(positions);
+    columns.filter_map(move |column| {
+        let file = match source {
+            Source::Load(file) => Some(file.clone()),
+            Source::Unbound | Source::Kept | Source::Fed => None,
+            _ => return None,
+        };
+        let listed = Source::Listed {
+            tensor: name.to_owned(),
+            file,
+            dtype,
+            column,
+        };
+        let source = match source {
+            given @ (Source::Kept | Source::Fed) => given.clone(),
+            _ => listed,
+        };
+        Some(match column {
+            ListColumn::Values => (format!("{name}.values"), dtype, source),
+            ListColumn::Positions(dim) => (format!("{name}.at{dim}"), DType::I64, source),
+        })
     })
 }
 
@@ -160,6 +188,10 @@ struct Pattern {
     shape: Vec<u64>,
     /// By dimension: the positions, one a place.
     positions: Vec<TensorId>,
+    /// The input.
+    tensor: TensorId,
+    /// True if there may be more places than the input lists, with the value 0.
+    has_more: bool,
 }
 
 /// A tensor as its values at the places of a pattern. Everywhere else it is one number.
@@ -192,36 +224,43 @@ impl Lists {
     }
 
     /// The list of an input whose data list few elements.
-    fn of_input(&mut self, tensor: &Tensor, listed: &BTreeMap<String, u64>) -> Option<List> {
+    fn of_input(&mut self, tensor: &Tensor, listed: &BTreeMap<String, Listing>) -> Option<List> {
         let Definition::Source(source) = &tensor.definition else {
             return None;
         };
-        let count = *listed.get(&tensor.name)?;
+        let listed = listed.get(&tensor.name)?;
+        let count = match source {
+            Source::Fed => listed.most(*tensor.shape.first()?),
+            _ => listed.count,
+        };
         if tensor.role != Role::Input || !is_sparse(&tensor.shape, count) {
             return None;
         }
         let rank = tensor.shape.len();
-        let mut columns = vec![];
-        for column in columns_of(rank) {
-            let source = match source {
-                Source::Kept => Source::Kept,
-                source => listed_source(&tensor.name, source, tensor.dtype, column)?,
-            };
-            columns.push(self.rewriting.add(Tensor {
-                name: column_name(&tensor.name, column),
-                dtype: column_type(column, tensor.dtype),
-                shape: vec![count],
-                role: Role::Hidden,
-                definition: Definition::Source(source),
-                block: None,
-                origin: tensor.origin,
-            }));
+        let columns = columns_of((&tensor.name, tensor.dtype), &tensor.shape, source);
+        let mut columns: Vec<TensorId> = columns
+            .map(|(name, dtype, source)| {
+                self.rewriting.add(Tensor {
+                    name,
+                    dtype,
+                    shape: vec![count],
+                    role: Role::Hidden,
+                    definition: Definition::Source(source),
+                    block: None,
+                    origin: tensor.origin,
+                })
+            })
+            .collect();
+        if columns.is_empty() {
+            return None;
         }
         let values = columns.remove(0);
         self.patterns.push(Pattern {
             count,
             shape: tensor.shape.clone(),
             positions: columns,
+            tensor: TensorId::UNKNOWN,
+            has_more: *source == Source::Fed,
         });
         Some(List {
             pattern: PatternId(self.patterns.len() - 1),

@@ -17,7 +17,7 @@ use ein_data::Reader;
 use ein_device::{Device, Draw, MappedFile};
 use ein_plan::source::fed::{EPOCH, ROWS, SHARE, STEP, UPDATE};
 use ein_plan::training::BatchInput;
-use ein_plan::{DType, FileRef, Format, Mesh, RelationType, Source};
+use ein_plan::{DType, FileRef, Format, ListColumn, Mesh, RelationType, Source};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -57,6 +57,8 @@ enum Rows {
     Mapped(Reader, Box<dyn MappedFile>, usize),
     Made(Source),
     Whole(Arc<Array>),
+    /// A column of the list of a sparse tensor.
+    Listed(Reader, ListColumn),
 }
 
 /// All data of a session, opened once.
@@ -97,6 +99,16 @@ impl Data {
 }
 
 fn opened(input: &BatchInput, options: &Options) -> Result<Rows, RunError> {
+    if let Source::Listed {
+        tensor,
+        file,
+        dtype,
+        column,
+    } = &input.source
+    {
+        let reader = crate::source::opened_list(tensor, file.as_ref(), *dtype, options)?;
+        return Ok(Rows::Listed(reader, *column));
+    }
     let file = match (options.inputs.get(&input.name), &input.source) {
         (Some(file), _) => file.clone(),
         (None, Source::Load(file)) => FileRef {
@@ -176,7 +188,12 @@ impl Feed<'_> {
         for key in kind.keys_at(site, mesh) {
             let ranges = kind.ranges(&key);
             let array = match batch.inputs.iter().find(|input| input.name == name) {
-                Some(input) => self.rows(input, batch, &ranges, options)?,
+                Some(input) => match self.data.0.get(&input.name) {
+                    Some(Rows::Listed(reader, column)) => {
+                        listed((reader, *column), batch, kind, &ranges)?
+                    }
+                    _ => self.rows(input, batch, &ranges, options)?,
+                },
                 None => number(name, batch, &ranges).ok_or_else(missing)?,
             };
             tuples.insert(key, vec![options.device.adopt(array.into())]);
@@ -215,7 +232,7 @@ impl Feed<'_> {
                     lines(&mut array, &bytes[*offset..], wanted);
                     return Ok(array);
                 }
-                Rows::File(_) | Rows::Made(_) => {}
+                Rows::File(_) | Rows::Made(_) | Rows::Listed(..) => {}
             }
         }
         let mut done = 0;
@@ -255,6 +272,7 @@ impl Feed<'_> {
                     let made = options.device.generate(&draw, &part).to_host();
                     array.copy_box(&at, &made, &vec![0; at.len()], &extents);
                 }
+                Rows::Listed(..) => return Err(RunError::internal("a list is read as one")),
                 Rows::Whole(whole) => {
                     let from: Vec<usize> = part.iter().map(|(start, _)| *start as usize).collect();
                     array.copy_box(&at, whole, &from, &extents);
@@ -263,6 +281,27 @@ impl Feed<'_> {
             done += run;
         }
         Ok(array)
+    }
+}
+
+/// A range of a column of the list of the batch's rows.
+fn listed(
+    (reader, column): (&Reader, ListColumn),
+    batch: &Batch<'_>,
+    kind: &RelationType,
+    ranges: &[(u64, u64)],
+) -> Result<Array, RunError> {
+    let failed = |error| RunError::data(ErrorKind::Data, error);
+    let room = kind.array.dims.first().map_or(0, |dim| dim.extent) as usize;
+    let column = (reader.read_column_of_rows(column, &batch.rows, room)).map_err(failed)?;
+    match ranges {
+        [(0, all)] if *all as usize == room => Ok(column),
+        [(first, count)] => {
+            let mut part = Array::zeros(column.dtype(), &[*count as usize]);
+            part.copy_box(&[0], &column, &[*first as usize], &[*count as usize]);
+            Ok(part)
+        }
+        _ => Err(RunError::internal("a column has one dimension")),
     }
 }
 

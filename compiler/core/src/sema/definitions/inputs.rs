@@ -91,7 +91,7 @@ impl<'a> Checker<'a> {
                 let header = Header {
                     dtype: have,
                     shape: shape.to_vec(),
-                    ..*header
+                    ..header.clone()
                 };
                 self.check_header(&name, *span, positions, &own, *dtype, &header)?;
             }

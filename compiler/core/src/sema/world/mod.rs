@@ -15,6 +15,7 @@ pub use files::{Loaded, load};
 pub use memory::Memory;
 
 use ein_plan::DType;
+use ein_plan::source::Listing;
 use einc_diag::Diagnostic;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -26,8 +27,8 @@ pub struct Header {
     pub dtype: DType,
     /// Extents.
     pub shape: Vec<u64>,
-    /// Number of elements that a file of a sparse tensor lists; `None`: it holds all.
-    pub listed: Option<u64>,
+    /// How many elements a file of a sparse tensor lists; `None`: it holds all.
+    pub listed: Option<Listing>,
     /// True if the data say only how long the last dimension is at least.
     pub at_least: bool,
 }
