@@ -155,6 +155,72 @@ fn scatters_are_what_the_loops_give() {
     }
 }
 
+/// Points in the order of their places, in several tables; nearly so; and so that only a few look so. Rows that nothing goes to stand between
+/// them, and one that many points go to.
+#[test]
+fn points_that_come_in_the_order_of_their_places() {
+    let ascending: fn(u64, u64) -> i64 =
+        |row, size| (row / 3 + (row / 1000) * 40).min(size - 5) as i64;
+    let one_back: fn(u64, u64) -> i64 = |row, size| match row {
+        123_457 => 3,
+        row => (row / 3).min(size - 1) as i64,
+    };
+    let spread_between: fn(u64, u64) -> i64 = |row, size| match row % 3_174 {
+        0 => (row / 3).min(size - 1) as i64,
+        _ => (row * 7_919 % size) as i64,
+    };
+    for place in [ascending, one_back, spread_between] {
+        for (dtype, reduction) in [
+            (DType::F64, Reduction::Sum),
+            (DType::F32, Reduction::Max),
+            (DType::I64, Reduction::Sum),
+            (DType::I32, Reduction::Min),
+        ] {
+            for (width, odd) in [(1, false), (3, true)] {
+                let (size, rows) = (90_000, 200_000);
+                let case = Case {
+                    dtype,
+                    reduction,
+                    size,
+                    rows,
+                    width,
+                    odd,
+                    place,
+                };
+                let (kernel, owned) = kernel(&case);
+                let got = evaluate(&kernel, &whole(&kernel), &owned).unwrap();
+                let none = match reduction {
+                    Reduction::Sum => 0.0,
+                    Reduction::Max => f64::NEG_INFINITY,
+                    _ => f64::from(i32::MAX),
+                };
+                let mut want = vec![none; (size * width) as usize];
+                for row in (0..rows).filter(|row| !odd || row % 2 == 1) {
+                    for d in 0..width {
+                        let x = owned[2].columns[0]
+                            .data()
+                            .get((row * width + d) as usize)
+                            .as_f64();
+                        let to = &mut want[place(row, size) as usize * width as usize + d as usize];
+                        *to = match reduction {
+                            Reduction::Sum => *to + x,
+                            Reduction::Max => to.max(x),
+                            _ => to.min(x),
+                        };
+                    }
+                }
+                for (at, want) in want.iter().enumerate() {
+                    assert_eq!(
+                        got[0].data().get(at).as_f64(),
+                        *want,
+                        "{dtype} {reduction:?} {width}: {at}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 /// Many points for few places: parts have tables of their own. Against plain loops, on one thread and many.
 #[test]
 fn lines_go_to_their_places() {
