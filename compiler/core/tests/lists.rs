@@ -134,6 +134,11 @@ fn sums_over_lists_are_the_sums() {
             vec![12, 20],
         ),
         (
+            "input A: f32[12, 20] = unbound\ninput X: f32[7, 9] = unbound\ninput d: f32[7] = unbound\n\
+          C: f32[7, 9] = [i: 7, j: 9 | k: 20] sum A[i, k] / (d[i] + 9.0) * X[i, j]\noutput C",
+            vec![12, 20],
+        ),
+        (
             "input A: f32[12, 20] = unbound\n\
           C: f32[15] = [i: 15 | k: 22] sum (A[i, k] else 0.0) * f32(k + 1)\noutput C",
             vec![12, 20],
@@ -255,9 +260,33 @@ fn a_tensor_has_a_list_where_it_is_one_number_elsewhere() {
     "#);
     // A tensor that is given out is made of the values at its places.
     insta::assert_snapshot!(listed("S: f32[12, 20] = [i: 12, j: 20 | k: 3] sum A[i, j] * U[i, k] * V[j, k]\noutput S"), @r#"
-    hidden S.values: f32[5] = [e: 5 | k: 3] sum A.values[e] * U[A.at0[e], k] * V[A.at1[e], k]
+    hidden S.place: f32[5] = [e: 5 | k: 3] sum U[A.at0[e], k] * V[A.at1[e], k]
+    hidden S.values: f32[5] = [e: 5] A.values[e] * S.place[e]
     S: f32[12, 20] = [i: 12, j: 20 | e: 5] sum S.values[e] if and(i == A.at0[e], j == A.at1[e])
     output S
+    "#);
+}
+
+#[test]
+fn what_depends_on_the_place_alone_is_computed_once() {
+    // A sum over a place and a further index is a sum of one number a place, which several statements read.
+    insta::assert_snapshot!(listed(
+        "g: f32[12] = [i: 12 | j: 20, h: 3] sum -(A[i, j] * U[i, h] * V[j, h] / (d[i] * d[i]))\n\
+         k: f32[20] = [j: 20 | i: 12, h: 3] sum U[i, h] * A[i, j] * V[j, h]\noutput g\noutput k"
+    ), @r#"
+    hidden g.place: f32[5] = [e: 5 | h: 3] sum U[A.at0[e], h] * V[A.at1[e], h]
+    g: f32[12] = [i: 12 | e: 5] sum let $0 = d[A.at0[e]] in -(A.values[e] * g.place[e] / ($0 * $0)) if i == A.at0[e]
+    k: f32[20] = [j: 20 | e: 5] sum A.values[e] * g.place[e] if j == A.at1[e]
+    output g
+    output k
+    "#);
+    // Numbers that lines of eight and more elements are multiplied by are tensors.
+    insta::assert_snapshot!(listed(
+        "y: f32[12, 9] = [i: 12, h: 9 | j: 20] sum A[i, j] / (d[i] + b[j]) * f32(h + j)\noutput y"
+    ), @r#"
+    hidden y.factor: f32[5] = [e: 5] A.values[e] / (d[A.at0[e]] + b[A.at1[e]])
+    y: f32[12, 9] = [i: 12, h: 9 | e: 5] sum y.factor[e] * f32(h + A.at1[e]) if i == A.at0[e]
+    output y
     "#);
 }
 

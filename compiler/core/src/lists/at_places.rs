@@ -172,11 +172,18 @@ impl Lists {
             return None;
         }
         let (kernel, operands) = (kernel.clone(), operands.clone());
-        let (name, origin) = (format!("{}.values", tensor.name), tensor.origin);
+        let (name, origin) = (tensor.name.clone(), tensor.origin);
         let mut all = dims.to_vec();
         all.resize(kernel.indices.len(), None);
-        let at = self.at_list(&kernel, &operands, pattern, &all, depth + 1);
-        let values = self.rewriting.add_hidden(&name, at, origin);
+        let at = self.at_list(
+            (&name, origin),
+            (&kernel, &operands),
+            (pattern, &all),
+            depth + 1,
+        );
+        let values = self
+            .rewriting
+            .add_hidden(&format!("{name}.values"), at, origin);
         self.at_places.insert(key, values);
         Some(values)
     }

@@ -50,7 +50,7 @@ impl Lists {
             ..kernel.clone()
         };
         let (over, read) = self.of_listed(over, operands, &access);
-        let listed = self.sum_over(&over, &read, &access);
+        let listed = self.sum_over((name, origin), &over, &read, &access);
         let listed = (self.rewriting).add_hidden(&format!("{name}.listed"), listed, origin);
         let is_zero = |value: &Scalar| fill::is_same(*value, fill::zero(dtype));
         let adds_nothing =
@@ -64,16 +64,8 @@ impl Lists {
             ..over
         };
         points.root = points.graph.add(Node::Constant(Scalar::Int(1)), DType::I64);
-        let over = self.sum_over(&points, &read, &access);
-        let count = match self.counts.get(&over) {
-            Some(known) => *known,
-            None => {
-                let count = format!("{name}.count");
-                let count = self.rewriting.add_hidden(&count, over.clone(), origin);
-                self.counts.insert(over, count);
-                count
-            }
-        };
+        let over = self.sum_over((name, origin), &points, &read, &access);
+        let count = self.made(&format!("{name}.count"), over, origin);
         Some(together(kernel, operands, fill, (listed, Some(count))))
     }
 

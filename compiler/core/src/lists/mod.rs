@@ -14,12 +14,13 @@ mod access;
 mod at_places;
 mod completed;
 mod fill;
+mod split;
 mod statement;
 
 use crate::einsum::{Definition, Program, Rewriting, Role, Tensor, TensorId};
 use ein_plan::source::Listing;
 use ein_plan::training::{BatchInput, Carried, CarriedKind, Training};
-use ein_plan::{DType, Kernel, ListColumn, Scalar, Source};
+use ein_plan::{DType, Kernel, ListColumn, Origin, Scalar, Source};
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
 
@@ -40,7 +41,7 @@ pub fn with_lists(program: &Program, listed: &BTreeMap<String, Listing>) -> Prog
         patterns: vec![],
         lists: BTreeMap::new(),
         at_places: BTreeMap::new(),
-        counts: HashMap::new(),
+        made: HashMap::new(),
     };
     for (old, tensor) in (0..).map(TensorId).zip(&program.tensors) {
         let mut tensor = lists.rewriting.copy(tensor);
@@ -48,7 +49,9 @@ pub fn with_lists(program: &Program, listed: &BTreeMap<String, Listing>) -> Prog
             Definition::Statement { kernel, operands } => {
                 let list = lists.derived(&tensor.name, kernel, operands, tensor.origin);
                 let over = (list.as_ref()).and_then(|list| lists.scattered(kernel, list));
-                (*kernel, *operands) = over.unwrap_or_else(|| lists.reduced(kernel, operands));
+                (*kernel, *operands) = over.unwrap_or_else(|| {
+                    lists.reduced((&tensor.name, tensor.origin), kernel, operands)
+                });
                 let completed = lists.completed(&tensor.name, kernel, operands, tensor.origin);
                 if let Some(completed) = completed {
                     (*kernel, *operands) = completed;
@@ -214,13 +217,25 @@ struct Lists {
     lists: BTreeMap<TensorId, List>,
     /// Tensors at the places of a pattern: by tensor and, for each dimension of it, the dimension of the pattern.
     at_places: BTreeMap<(TensorId, PatternId, Vec<Option<usize>>), TensorId>,
-    /// Statements that count places.
-    counts: HashMap<(Kernel, Vec<TensorId>), TensorId>,
+    /// Statements that several may read.
+    made: HashMap<(Kernel, Vec<TensorId>), TensorId>,
 }
 
 impl Lists {
     fn pattern(&self, id: PatternId) -> &Pattern {
         &self.patterns[id.0]
+    }
+
+    /// A statement that no user sees, which is made once.
+    fn made(&mut self, name: &str, over: (Kernel, Vec<TensorId>), origin: Origin) -> TensorId {
+        match self.made.get(&over) {
+            Some(known) => *known,
+            None => {
+                let made = self.rewriting.add_hidden(name, over.clone(), origin);
+                self.made.insert(over, made);
+                made
+            }
+        }
     }
 
     /// The list of an input whose data list few elements.
@@ -276,10 +291,10 @@ impl Lists {
         name: &str,
         kernel: &Kernel,
         operands: &[TensorId],
-        origin: ein_plan::Origin,
+        origin: Origin,
     ) -> Option<List> {
         let (access, fill) = self.access_of_output(kernel, operands)?;
-        let over = self.values_at(kernel, operands, &access);
+        let over = self.values_at((name, origin), kernel, operands, &access);
         let values = (self.rewriting).add_hidden(&format!("{name}.values"), over, origin);
         let dims = (0..kernel.output_rank)
             .map(|dim| access.indices.iter().position(|index| index.0 == dim))
@@ -293,10 +308,15 @@ impl Lists {
     }
 
     /// The statement as reductions over lists, as far as it is one.
-    fn reduced(&mut self, kernel: &Kernel, operands: &[TensorId]) -> (Kernel, Vec<TensorId>) {
+    fn reduced(
+        &mut self,
+        about: (&str, Origin),
+        kernel: &Kernel,
+        operands: &[TensorId],
+    ) -> (Kernel, Vec<TensorId>) {
         let (mut kernel, mut operands) = (kernel.clone(), operands.to_vec());
         while let Some(access) = self.access_of_sum(&kernel, &operands) {
-            (kernel, operands) = self.sum_over(&kernel, &operands, &access);
+            (kernel, operands) = self.sum_over(about, &kernel, &operands, &access);
         }
         (kernel, operands)
     }

@@ -15,9 +15,10 @@ use super::access::Access;
 use super::{List, Lists, Pattern, PatternId, fill};
 use crate::einsum::TensorId;
 use crate::einsum::canonical::statement;
-use crate::rules::{may_fault_in, neutral};
+use crate::rules::{may_fault, may_fault_in, neutral};
 use ein_plan::{
-    DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar,
+    DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Origin, Reduction,
+    Scalar,
 };
 
 /// Where the index stands that counts the places.
@@ -42,6 +43,7 @@ impl Lists {
     /// reduced index.
     pub(super) fn sum_over(
         &mut self,
+        (name, origin): (&str, Origin),
         kernel: &Kernel,
         operands: &[TensorId],
         access: &Access,
@@ -72,31 +74,46 @@ impl Lists {
         if let Some(in_range) = in_range {
             restrict(&mut over.kernel, in_range);
         }
+        let reaches =
+            |(index, size): (&IndexId, &u64)| kernel.indices[index.0 as usize].extent >= *size;
+        // What is out of range may be read by no other statement.
+        if access
+            .indices
+            .iter()
+            .zip(&self.pattern(access.pattern).shape)
+            .all(reaches)
+            && !may_fault(kernel)
+        {
+            over = self.split(name, over, origin);
+        }
         statement(over.kernel, &over.operands)
     }
 
     /// The output's values at the places of an access, whose indices are all of the output.
     pub(super) fn values_at(
         &mut self,
+        about: (&str, Origin),
         kernel: &Kernel,
         operands: &[TensorId],
         access: &Access,
     ) -> (Kernel, Vec<TensorId>) {
         let dims = dims_of(kernel, access);
-        self.at_list(kernel, operands, access.pattern, &dims, 0)
+        self.at_list(about, (kernel, operands), (access.pattern, &dims), 0)
     }
 
     /// The output's values where some of its indices are positions of a pattern, by place.
     pub(super) fn at_list(
         &mut self,
-        kernel: &Kernel,
-        operands: &[TensorId],
-        pattern: PatternId,
-        dims: &[Option<usize>],
+        (name, origin): (&str, Origin),
+        (kernel, operands): (&Kernel, &[TensorId]),
+        (pattern, dims): (PatternId, &[Option<usize>]),
         depth: u32,
     ) -> (Kernel, Vec<TensorId>) {
         let over = self.over_list(kernel, operands, pattern, dims, Places::AreOutput);
-        let over = self.read_at_places(over, pattern, depth);
+        let mut over = self.read_at_places(over, pattern, depth);
+        if !may_fault(kernel) {
+            over = self.split(name, over, origin);
+        }
         statement(over.kernel, &over.operands)
     }
 
