@@ -29,7 +29,9 @@ mod fused_rows;
 mod generate;
 mod grouped;
 mod library;
+mod line;
 mod load;
+mod looked;
 mod lookup;
 mod machine;
 mod mapped;
@@ -49,6 +51,7 @@ mod product;
 mod program;
 mod quotient;
 mod rounds;
+mod row_product;
 mod rows;
 mod scan;
 mod scatter;
@@ -203,6 +206,7 @@ fn looped(
         LoopKind::Scan(scan) => scan::run(kernel, scan, ranges, operands),
         LoopKind::Grouped(grouped) => grouped::run(kernel, grouped, ranges, operands),
         LoopKind::RowReduce(_) => rows::run(kernel, ranges, operands),
+        LoopKind::RowProduct => row_product::run(kernel, ranges, operands),
         LoopKind::Matmul(form) => Some(vec![product(form)?]),
         LoopKind::Pairwise(form) if pairwise_reduction::leaves_to_blas(form) => {
             Some(vec![product(form.product.as_deref()?)?])

@@ -10,7 +10,6 @@
 //! ```
 
 mod lines;
-mod looked;
 mod rows;
 mod strips;
 mod table;
@@ -18,6 +17,7 @@ mod table;
 use crate::Chunk;
 use crate::carrier::{Carrier, Rule};
 use crate::drive::Driver;
+use crate::looked::Looked;
 use crate::math::{max_nan, min_nan};
 use crate::program::{Program, Request};
 use crate::segment::Segment;
@@ -25,7 +25,6 @@ use ein_array::Array;
 use ein_plan::schedule::guard::{Solved, bounded, solved};
 use ein_plan::{IndexId, Kernel, NodeId, Reduction};
 use lines::Lines;
-use looked::Looked;
 use rows::Rows;
 use strips::Scatter;
 
@@ -172,7 +171,7 @@ fn ascends(
         .map(|(_, length)| *length as usize)
         .product();
     let outermost = ranges[..*v].iter().all(|(_, length)| *length == 1);
-    let looked = || Looked::of(kernel, *expression, ranges, operands);
+    let looked = || Looked::of(kernel, *expression, &reduced(kernel), ranges, operands);
     let Some(looked) = Some(())
         .filter(|()| outermost && points > SAMPLES)
         .and_then(|()| looked())
@@ -183,6 +182,11 @@ fn ascends(
     places
         .collect::<Option<Vec<i64>>>()
         .is_some_and(|places| places.is_sorted())
+}
+
+/// The numbers of a kernel's reduced indices.
+fn reduced(kernel: &Kernel) -> Vec<usize> {
+    (kernel.output_rank as usize..kernel.indices.len()).collect()
 }
 
 /// How many parts of the points have outputs of their own; none if the output, of so many elements, is too large for that.

@@ -32,6 +32,7 @@ mod pass;
 mod passed;
 mod reason;
 mod row_loops;
+pub mod row_product;
 pub mod row_reduce;
 mod row_text;
 mod text;
@@ -86,6 +87,8 @@ pub enum LoopKind {
     Pairwise(Pairwise),
     /// Neighbouring elements reduced row by row.
     RowReduce(RowReduce),
+    /// Sums of products of two rows, of which data say which ones they are.
+    RowProduct,
     /// Matrix products.
     Matmul(Matmul),
     /// None: in a sweep, the members that read it compute it themselves.
@@ -127,6 +130,7 @@ impl LoopKind {
             LoopKind::Grouped(_) => "grouped",
             LoopKind::Pairwise(_) => "pairwise",
             LoopKind::RowReduce(_) => "row_reduction",
+            LoopKind::RowProduct => "row_product",
             LoopKind::Matmul(_) => "matmul",
             LoopKind::Inlined => "inlined",
             LoopKind::Strips => "strips",

@@ -184,6 +184,24 @@ fn functions_of_two_elements_are_pairwise() {
 }
 
 #[test]
+fn products_of_looked_up_rows() {
+    loops(
+        "(f32[50, 8], i64[90], i64[90]) [e: 90 | h: 8] f32 = sum a0[a1[e], h] * a0[a2[e], h]",
+        "row_product\n\
+         // not pairwise: an element is computed, converted or outside\n\
+         // not row_reduction: its terms are computed",
+    );
+    loops(
+        "(f32[50, 8], i64[90, 8], f32[90, 8]) [e: 90 | h: 8] f32 = sum a0[a1[e, h], h] * a2[e, h]",
+        "strips\n\
+         // not pairwise: an element is computed, converted or outside\n\
+         // not row_reduction: its terms are computed\n\
+         // not row_product: rows do not follow each other, nor does one list say which they are\n\
+         // not matmul: its terms are no product of two factors",
+    );
+}
+
+#[test]
 fn neighbours_are_reduced_row_by_row() {
     loops(
         "(f32[90, 200]) [n: 90 | d: 200] f32 = max a0[n, d]",

@@ -7,9 +7,9 @@
 //! [k, d | n] sum x[n, d] if list[near[n]] == k   ->   table[list[near[n]], ..] += x[n, ..]
 //! ```
 
-use super::looked::Looked;
 use super::{Solved, Sums, parts};
 use crate::Chunk;
+use crate::looked::Looked;
 use crate::parallel;
 use crate::program::place_of;
 use crate::wide::{self, Job};
@@ -96,7 +96,7 @@ impl<'a> Lines<'a> {
                 (values, (lie.first(ranges, &[]) as usize, step(&lie)?))
             }
         };
-        let to = Looked::of(kernel, expression, ranges, operands)?;
+        let to = Looked::of(kernel, expression, &of_point, ranges, operands)?;
         Some(Lines {
             values,
             value,

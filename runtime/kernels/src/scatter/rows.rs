@@ -9,11 +9,10 @@
 //! [v, h | e] sum w[e] * x[src[e], h] if dst[e] == v   ->   v: the points e with dst[e] == v; of each, w[e] * x[src[e], ..]
 //! ```
 
-mod line;
-
-use super::looked::Looked;
 use crate::Chunk;
 use crate::carrier::Rule;
+use crate::line::{FACTORS, Line, Scaled, Sight, Value};
+use crate::looked::Looked;
 use crate::math::{max_nan, min_nan};
 use crate::parallel;
 use crate::program::place_of;
@@ -23,7 +22,6 @@ use crate::wide::{self, Job};
 use ein_array::Array;
 use ein_plan::schedule::guard::Solved;
 use ein_plan::{DType, Kernel, Reduction};
-use line::{FACTORS, Line, Scaled, Sight, Value};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -91,7 +89,7 @@ impl<'a> Rows<'a> {
         if width < WIDE || !halves {
             return None;
         }
-        let to = Looked::of(kernel, expression, ranges, operands)?;
+        let to = Looked::of(kernel, expression, &of_point, ranges, operands)?;
         let sight = Sight {
             kernel,
             ranges,

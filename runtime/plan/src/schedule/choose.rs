@@ -12,7 +12,8 @@
 use super::facts::{Facts, MOST_INDICES};
 use super::reason::Reason;
 use super::{
-    LoopKernel, LoopKind, Matmul, RowLoops, grouped, guarded, matmul, pairwise, row_reduce,
+    LoopKernel, LoopKind, Matmul, RowLoops, grouped, guarded, matmul, pairwise, row_product,
+    row_reduce,
 };
 
 /// A kind of loops that was looked at.
@@ -113,6 +114,7 @@ enum Ask {
     Grouped,
     Pairwise,
     RowReduce,
+    RowProduct,
     Matmul,
     Strips,
 }
@@ -135,6 +137,14 @@ fn kinds(facts: &Facts<'_>) -> &'static [Ask] {
             Ask::Lookup,
             Ask::Scan,
             Ask::Grouped,
+            Ask::Strips,
+        ]
+    } else if facts.gathers() {
+        &[
+            Ask::Pairwise,
+            Ask::RowReduce,
+            Ask::RowProduct,
+            Ask::Matmul,
             Ask::Strips,
         ]
     } else {
@@ -170,6 +180,10 @@ impl Ask {
             Ask::RowReduce => {
                 let found = row_reduce::row_reduce(facts);
                 ("row_reduction", weighed(found, LoopKind::RowReduce))
+            }
+            Ask::RowProduct => {
+                let found = row_product::row_product(facts);
+                ("row_product", weighed(found, |()| LoopKind::RowProduct))
             }
             Ask::Matmul => ("matmul", weighed(matmul::matmul(facts), LoopKind::Matmul)),
         };

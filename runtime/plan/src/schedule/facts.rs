@@ -63,6 +63,12 @@ impl<'a> Facts<'a> {
 
     /// The distance in elements between neighbours along each index of what a read takes, if it takes elements of this type, and all are inside.
     pub fn steps(&self, id: NodeId, dtype: DType) -> Option<Vec<i64>> {
+        let (steps, looked_up) = self.steps_but_one(id, dtype)?;
+        looked_up.is_none().then_some(steps)
+    }
+
+    /// The same, but for at most one position that does not follow from the indices: that position stands beside the distances.
+    pub fn steps_but_one(&self, id: NodeId, dtype: DType) -> Option<(Vec<i64>, Option<NodeId>)> {
         let Node::Read {
             operand,
             column,
@@ -77,9 +83,15 @@ impl<'a> Facts<'a> {
             return None;
         }
         let mut steps = vec![0i64; self.lengths.len()];
+        let mut looked_up = None;
         let strides = &self.places[*operand as usize].strides;
         for ((position, extent), stride) in positions.iter().zip(&read.shape).zip(strides) {
-            let form = self.forms[position.0 as usize].as_ref()?;
+            let Some(form) = self.forms[position.0 as usize].as_ref() else {
+                if looked_up.replace(*position).is_some() {
+                    return None;
+                }
+                continue;
+            };
             if form.low < 0 || form.high >= *extent as i64 {
                 return None;
             }
@@ -88,7 +100,7 @@ impl<'a> Facts<'a> {
                 steps[*index] = steps[*index].wrapping_add(step);
             }
         }
-        Some(steps)
+        Some((steps, looked_up))
     }
 
     /// Returns whether some position of a read does not follow from the indices alone.

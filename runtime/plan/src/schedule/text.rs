@@ -45,6 +45,7 @@ impl LoopKind {
             LoopKind::Library
             | LoopKind::Elementwise
             | LoopKind::Gather
+            | LoopKind::RowProduct
             | LoopKind::Inlined
             | LoopKind::Strips => own.into(),
             LoopKind::Scatter(indices) | LoopKind::Lookup(indices) => {
@@ -172,6 +173,7 @@ impl Line<'_> {
             "library" => LoopKind::Library,
             "elementwise" => LoopKind::Elementwise,
             "gather" => LoopKind::Gather,
+            "row_product" => LoopKind::RowProduct,
             "inlined" => LoopKind::Inlined,
             "strips" => LoopKind::Strips,
             "scatter" => LoopKind::Scatter(self.kernel_indices(kernel, "")?),

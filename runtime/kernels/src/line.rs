@@ -1,50 +1,50 @@
-//! Lines of neighbouring elements, one for each point of a scatter, with the numbers that they are multiplied by.
+//! Lines of neighbouring elements, one for each point of a kernel, with the numbers that they are multiplied by.
 //!
-//! A line is read as it lies, or at a row that data say. Must not know where a line goes.
+//! A line is read as it lies, or at a row that data say. Must not know what is done with a line.
 //!
 //! ```text
 //! w[e] * x[src[e], h]   ->   for each e: the line x[src[e], ..], times w[e]
 //! ```
 
-use super::super::looked::Looked;
 use crate::Chunk;
+use crate::looked::Looked;
 use ein_array::Data;
 use ein_plan::schedule::access::{Place, StridedAccess, lie_but_one, merged};
 use ein_plan::schedule::leaves::value;
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Scalar};
 
 /// Most numbers that a line is multiplied by.
-pub(super) const FACTORS: usize = 4;
+pub(crate) const FACTORS: usize = 4;
 
 /// Elements of one type, for every point.
-pub(super) struct Elements<'a, T> {
-    pub(super) all: &'a [T],
+pub(crate) struct Elements<'a, T> {
+    pub(crate) all: &'a [T],
     /// The first point's, and how far the next one's are from there.
     at: (usize, usize),
     /// At a row that data say: its number, the first row and their count, and the distance between rows.
-    pub(super) row: Option<(Looked<'a>, (i64, i64), usize)>,
+    pub(crate) row: Option<(Looked<'a>, (i64, i64), usize)>,
 }
 
 /// A number for every point.
-pub(super) enum Factor<'a, T> {
+pub(crate) enum Factor<'a, T> {
     Constant(T),
     Read(Elements<'a, T>),
 }
 
 /// Neighbouring elements for every point, and what they are multiplied by in turn.
-pub(super) struct Scaled<'a, T> {
-    pub(super) elements: Elements<'a, T>,
-    pub(super) factors: Vec<Factor<'a, T>>,
+pub(crate) struct Scaled<'a, T> {
+    pub(crate) elements: Elements<'a, T>,
+    pub(crate) factors: Vec<Factor<'a, T>>,
 }
 
-pub(super) enum Line<'a> {
+pub(crate) enum Line<'a> {
     F32(Scaled<'a, f32>),
     F64(Scaled<'a, f64>),
     I64(Scaled<'a, i64>),
 }
 
 /// A type of lines.
-pub(super) trait Value: Copy + Send + Sync {
+pub(crate) trait Value: Copy + Send + Sync {
     fn of(data: &Data) -> Option<&[Self]>;
     fn constant(scalar: &Scalar) -> Option<Self>;
     fn times(self, other: Self) -> Self;
@@ -83,19 +83,23 @@ value!(
 );
 
 /// How a kernel's reads are seen.
-pub(super) struct Sight<'k, 'a> {
-    pub(super) kernel: &'k Kernel,
-    pub(super) ranges: &'k [(i64, i64)],
-    pub(super) operands: &'a [Chunk<'a>],
-    pub(super) layout: Vec<Place>,
-    pub(super) lengths: Vec<usize>,
-    pub(super) of_point: Vec<usize>,
-    pub(super) of_line: Vec<usize>,
+pub(crate) struct Sight<'k, 'a> {
+    pub(crate) kernel: &'k Kernel,
+    pub(crate) ranges: &'k [(i64, i64)],
+    pub(crate) operands: &'a [Chunk<'a>],
+    pub(crate) layout: Vec<Place>,
+    pub(crate) lengths: Vec<usize>,
+    pub(crate) of_point: Vec<usize>,
+    pub(crate) of_line: Vec<usize>,
 }
 
 impl<'a> Sight<'_, 'a> {
     /// A read, and how far neighbours along a line lie apart.
-    fn elements<T: Value>(&self, id: NodeId, dtype: DType) -> Option<(Elements<'a, T>, usize)> {
+    pub(crate) fn elements<T: Value>(
+        &self,
+        id: NodeId,
+        dtype: DType,
+    ) -> Option<(Elements<'a, T>, usize)> {
         let (lie, found) = lie_but_one(self.kernel, id, dtype, self.ranges, &self.layout)?;
         let StridedAccess {
             operand, column, ..
@@ -109,7 +113,13 @@ impl<'a> Sight<'_, 'a> {
         let row = match found {
             None => None,
             Some((dimension, position)) => {
-                let looked = Looked::of(self.kernel, position, self.ranges, self.operands)?;
+                let looked = Looked::of(
+                    self.kernel,
+                    position,
+                    &self.of_point,
+                    self.ranges,
+                    self.operands,
+                )?;
                 let place = &self.layout[operand];
                 let rows = (place.start[dimension], place.shape[dimension]);
                 Some((looked, rows, place.strides[dimension] as usize))
@@ -120,7 +130,7 @@ impl<'a> Sight<'_, 'a> {
     }
 
     /// A product of a line and numbers.
-    pub(super) fn scaled<T: Value>(&self, id: NodeId, dtype: DType) -> Option<Scaled<'a, T>> {
+    pub(crate) fn scaled<T: Value>(&self, id: NodeId, dtype: DType) -> Option<Scaled<'a, T>> {
         let graph = &self.kernel.graph;
         let id = value(graph, id);
         if let Node::Apply(Function::Mul, sides) = graph.node(id) {
@@ -152,7 +162,7 @@ impl<'a> Sight<'_, 'a> {
 impl<T: Value> Elements<'_, T> {
     /// Where a point's elements begin; `None` if its row is outside.
     #[inline(always)]
-    pub(super) fn first(&self, point: usize) -> Option<usize> {
+    pub(crate) fn first(&self, point: usize) -> Option<usize> {
         let at = self.at.0 + point * self.at.1;
         let Some((looked, (start, count), stride)) = &self.row else {
             return Some(at);
@@ -166,7 +176,7 @@ impl<T: Value> Elements<'_, T> {
 
 impl<T: Value> Factor<'_, T> {
     #[inline(always)]
-    pub(super) fn at(&self, point: usize) -> Option<T> {
+    pub(crate) fn at(&self, point: usize) -> Option<T> {
         match self {
             Factor::Constant(x) => Some(*x),
             Factor::Read(elements) => Some(elements.all[elements.first(point)?]),

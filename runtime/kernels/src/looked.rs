@@ -13,7 +13,7 @@ use ein_plan::schedule::access::{Place, lie, merged};
 use ein_plan::{DType, Kernel, Node, NodeId};
 
 /// A number for each point.
-pub(super) struct Looked<'a> {
+pub(crate) struct Looked<'a> {
     /// The numbers as they lie: the first point's, and how far the next one's is from there.
     numbers: &'a [i64],
     at: (usize, usize),
@@ -22,26 +22,26 @@ pub(super) struct Looked<'a> {
 }
 
 impl<'a> Looked<'a> {
-    /// An expression in this form, that indices below `rank` do not change.
-    pub(super) fn of(
+    /// An expression in this form, a number for each value of the indices `points`, that no other index changes.
+    pub(crate) fn of(
         kernel: &Kernel,
         expression: NodeId,
+        points: &[usize],
         ranges: &[(i64, i64)],
         operands: &'a [Chunk<'a>],
     ) -> Option<Looked<'a>> {
         let layout: Vec<Place> = operands.iter().map(place_of).collect();
-        let rank = kernel.output_rank as usize;
         let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-        let points: Vec<usize> = (rank..ranges.len()).collect();
         let found = |id: NodeId| {
             let lie = lie(kernel, id, DType::I64, ranges, &layout)?;
             let Data::I64(numbers) = operands[lie.operand].columns[lie.column].data() else {
                 return None;
             };
-            let fixed = (0..rank).all(|i| lie.steps[i] == 0 || lengths[i] == 1);
+            let is_fixed = |i: usize| points.contains(&i) || lie.steps[i] == 0 || lengths[i] == 1;
+            let fixed = (0..ranges.len()).all(is_fixed);
             let at = (
                 lie.first(ranges, &[]) as usize,
-                merged(&lie.steps, &points, &lengths)?,
+                merged(&lie.steps, points, &lengths)?,
             );
             fixed.then_some((&numbers[..], at))
         };
@@ -77,7 +77,7 @@ impl<'a> Looked<'a> {
 
     /// The number of a point; `None` if it is read outside of its list.
     #[inline(always)]
-    pub(super) fn get(&self, point: usize) -> Option<i64> {
+    pub(crate) fn get(&self, point: usize) -> Option<i64> {
         let number = self.numbers[self.at.0 + point * self.at.1];
         let Some((list, first)) = self.list else {
             return Some(number);
