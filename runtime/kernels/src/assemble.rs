@@ -30,17 +30,16 @@ impl<'a> Program<'a> {
     /// The same of operands that lie at these places; without operands it cannot be executed.
     pub(crate) fn at(request: &Request<'a, '_>, places: &[Place]) -> Program<'a> {
         let nest = |reads: &[Strides], work: usize| {
-            Some(match request.apart {
-                true => Nest::apart(request.output, request.lengths),
-                false => Nest::choose(
-                    request.output,
-                    request.reduced,
-                    request.lengths,
-                    reads,
-                    work,
-                    request.lanes,
-                ),
-            })
+            let (output, lengths) = (request.output, request.lengths);
+            let patches = match request.patches && request.reduced.is_empty() {
+                true => Nest::patches(output, lengths, reads),
+                false => None,
+            };
+            let other = || match request.apart {
+                true => Nest::apart(output, lengths),
+                false => Nest::choose(output, request.reduced, lengths, reads, work, request.lanes),
+            };
+            Some(patches.unwrap_or_else(other))
         };
         Program::around(request, places, None, nest).expect("there are always loops to choose")
     }

@@ -7,6 +7,7 @@
 //! 4096 outputs, 1 step each:  tasks of 65536 points     1 output, 10^7 points:  64 parts, merged in order
 //! ```
 
+mod patches;
 mod strip;
 mod task;
 mod within;
@@ -48,7 +49,7 @@ pub(crate) fn run(
         .iter()
         .map(|dtype| memory::room(*dtype, &shape))
         .collect();
-    let make = |times| program(kernel, ranges, operands, fusion, times);
+    let make = |times| program(kernel, ranges, operands, (fusion, true), times);
     let key = Key {
         kernel: None,
         ranges,
@@ -56,7 +57,7 @@ pub(crate) fn run(
         layout: OperandLayout::As(operands),
     };
     let ready = memo::program(memo, key, make);
-    let ranges = signed(ranges);
+    let signed = signed(ranges);
     let extents: Vec<i64> = kernel.indices[rank..]
         .iter()
         .map(|index| index.extent as i64)
@@ -64,14 +65,20 @@ pub(crate) fn run(
     let far = columns
         .iter()
         .any(|column| column.data().bytes().len() >= stream::FAR);
-    let driver = Driver::new(&ready.program, &ranges, &extents, kernel.finish)
-        .reading(operands)
-        .streaming(far);
-    let segments = columns
-        .iter_mut()
-        .map(|array| Segment::of(array.data_mut()))
-        .collect();
-    match driver.run(segments) {
+    let mut fill = |program: &Program<'static>| {
+        let segments = columns.iter_mut();
+        let segments = segments.map(|array| Segment::of(array.data_mut()));
+        Driver::new(program, &signed, &extents, kernel.finish)
+            .reading(operands)
+            .streaming(far)
+            .run(segments.collect())
+    };
+    let mut faulty = fill(&ready.program);
+    if faulty.is_some() && ready.program.nest.patch {
+        // Patches are not in the order of points: strips find the lowest one.
+        faulty = fill(&program(kernel, ranges, operands, (fusion, false), 1).program);
+    }
+    match faulty {
         None => Ok(columns),
         Some(point) => Err(explain(kernel, operands, point)),
     }
@@ -82,7 +89,7 @@ fn program(
     kernel: &Kernel,
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
-    fusion: Fusion,
+    (fusion, patches): (Fusion, bool),
     times: u64,
 ) -> Ready {
     let rank = kernel.output_rank as usize;
@@ -92,7 +99,10 @@ fn program(
     let reduced: Vec<usize> = (rank..ranges.len()).collect();
     let axes = (output.as_slice(), reduced.as_slice());
     let places: Vec<Place> = operands.iter().map(place_of).collect();
-    let request = Request::of_kernel(kernel, &[], axes, &ranges, &lengths);
+    let request = Request {
+        patches,
+        ..Request::of_kernel(kernel, &[], axes, &ranges, &lengths)
+    };
     let points = lengths
         .iter()
         .fold(1u64, |n, l| n.saturating_mul(*l as u64));
@@ -236,6 +246,9 @@ impl<'p, 'a> Driver<'p, 'a> {
         let outputs = self.outputs_before(units) as u64;
         if units == 0 || outputs == 0 {
             return None;
+        }
+        if nest.patch {
+            return self.run_patches(columns);
         }
         let points = self.points();
         let parts = self.parts();

@@ -221,6 +221,7 @@ impl Axes {
             lengths: &self.lengths,
             lanes: None,
             apart: false,
+            patches: false,
         });
         let driver = Driver::new(&program, &self.ranges, &[], false);
         let segments = columns

@@ -5,7 +5,13 @@
 //! ```text
 //! offset 3, lanes (2 of stride 8, 3 of stride 1)  ->  elements 3 4 5 11 12 13
 //! ```
+#![allow(unsafe_code)]
 
+mod columns;
+
+use crate::strided::Plain;
+use crate::wide::{self, Job};
+use columns::Columns;
 use ein_array::Data;
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
@@ -124,6 +130,9 @@ fn strip_of<S: Copy, T: Copy>(
         return run_of(&mut to[..extents.lanes()], from, offset, steps[inner], f);
     }
     let run = sizes[inner];
+    if let Some(columns) = Columns::of(offset, steps, extents) {
+        return columns.read(to, from, f);
+    }
     extents.runs(|lane, at| {
         let begin = offset + along(steps, at);
         run_of(&mut to[lane..lane + run], from, begin, steps[inner], f);
@@ -169,6 +178,37 @@ fn chosen_of<S: Copy, T: Copy>(to: &mut [T], from: &[S], offsets: &[i64], f: imp
     }
 }
 
+/// Elements at `base` and these distances from it.
+struct There<'a, S, T, F> {
+    to: &'a mut [T],
+    from: &'a [S],
+    base: i64,
+    offsets: &'a [i64],
+    f: F,
+}
+
+impl<S: Copy, T: Copy, F: Fn(S) -> T> Job for There<'_, S, T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let There {
+            to,
+            from,
+            base,
+            offsets,
+            f,
+        } = self;
+        let at = |offset: i64| base.wrapping_add(offset) as usize;
+        let farthest = offsets.iter().fold(0, |far, offset| at(*offset).max(far));
+        assert!(farthest < from.len(), "every position is inside");
+        for (to, offset) in to.iter_mut().zip(offsets) {
+            // SAFETY: no element is farther than `farthest`, which is there.
+            *to = f(unsafe { *from.get_unchecked(at(*offset)) });
+        }
+    }
+}
+
 /// How the elements of a strip are found.
 pub(crate) enum Pattern<'a> {
     /// Evenly spaced, all inside.
@@ -181,6 +221,8 @@ pub(crate) enum Pattern<'a> {
     Run { offset: i64, step: i64 },
     /// One run that goes round these, which are `step` further each time.
     Turns { offsets: &'a [i64], step: i64 },
+    /// At these distances from one, all inside.
+    There { base: i64, offsets: &'a [i64] },
     /// Anywhere; negative where there is nothing to read.
     Chosen(&'a [i64]),
 }
@@ -216,6 +258,11 @@ pub(crate) trait Lane: Copy {
     fn read_halves(_to: &mut [Self], _from: &Data, _pattern: &Pattern<'_>) -> bool {
         false
     }
+    /// Reads a strip whose neighbours in memory lie along its first dimension, of elements that are stored in this type, by squares; whether
+    /// it was that.
+    fn read_squares(_to: &mut [Self], _from: &Data, _pattern: &Pattern<'_>) -> bool {
+        false
+    }
     /// Reads elements of a chunk whose stored type is computed in `Self`.
     fn read(to: &mut [Self], from: &Data, pattern: &Pattern<'_>);
 }
@@ -235,14 +282,24 @@ fn by_pattern<S: Copy, T: Copy>(
         } => strip_of(to, from, *offset, steps, extents, f),
         Pattern::Run { offset, step } => run_of(to, from, *offset, *step, f),
         Pattern::Turns { offsets, step } => turns_of(to, from, offsets, *step, f),
+        Pattern::There { base, offsets } => {
+            let base = *base;
+            wide::run(There {
+                to,
+                from,
+                base,
+                offsets,
+                f,
+            });
+        }
         Pattern::Chosen(offsets) => chosen_of(to, from, offsets, f),
     }
 }
 
 macro_rules! lane {
-    ($t:ty, $own:ident: $($stored:ident $f:expr),* $(; $halves:item)?) => {
+    ($t:ty, $own:ident: $($stored:ident $f:expr),* $(; $by:item)*) => {
         impl Lane for $t {
-            $($halves)?
+            $($by)*
             fn elements(from: &Data) -> Option<&[Self]> {
                 match from {
                     Data::$own(v) => Some(v),
@@ -250,7 +307,7 @@ macro_rules! lane {
                 }
             }
             fn read(to: &mut [Self], from: &Data, pattern: &Pattern<'_>) {
-                if Self::read_halves(to, from, pattern) {
+                if Self::read_halves(to, from, pattern) || Self::read_squares(to, from, pattern) {
                     return;
                 }
                 match from {
@@ -262,6 +319,25 @@ macro_rules! lane {
     };
 }
 
+/// [`Lane::read_squares`] of plain numbers.
+fn by_squares<T: Lane + Plain>(to: &mut [T], from: &Data, pattern: &Pattern<'_>) -> bool {
+    let (
+        Some(from),
+        &Pattern::Strip {
+            offset,
+            steps,
+            extents,
+        },
+    ) = (T::elements(from), pattern)
+    else {
+        return false;
+    };
+    match Columns::of(offset, steps, extents) {
+        Some(columns) => columns.read_squares(to, from),
+        None => false,
+    }
+}
+
 lane!(f32, F32: F32 |x: f32| x, F16 |x: f16| x.to_f32(), BF16 |x: bf16| widened(x);
     fn read_halves(to: &mut [f32], from: &Data, pattern: &Pattern<'_>) -> bool {
         let (Data::F16(v), Some(begin)) = (from, pattern.neighbours()) else {
@@ -269,9 +345,24 @@ lane!(f32, F32: F32 |x: f32| x, F16 |x: f16| x.to_f32(), BF16 |x: bf16| widened(
         };
         v[begin..begin + to.len()].convert_to_f32_slice(to);
         true
+    };
+    fn read_squares(to: &mut [Self], from: &Data, pattern: &Pattern<'_>) -> bool {
+        by_squares(to, from, pattern)
     }
 );
-lane!(f64, F64: F64 |x: f64| x);
-lane!(i32, I32: I32 |x: i32| x, U8 |x: u8| i32::from(x), U16 |x: u16| i32::from(x), I8 |x: i8| i32::from(x), I16 |x: i16| i32::from(x));
-lane!(i64, I64: I64 |x: i64| x, U32 |x: u32| i64::from(x), U64 |x: u64| x as i64);
+lane!(f64, F64: F64 |x: f64| x;
+    fn read_squares(to: &mut [Self], from: &Data, pattern: &Pattern<'_>) -> bool {
+        by_squares(to, from, pattern)
+    }
+);
+lane!(i32, I32: I32 |x: i32| x, U8 |x: u8| i32::from(x), U16 |x: u16| i32::from(x), I8 |x: i8| i32::from(x), I16 |x: i16| i32::from(x);
+    fn read_squares(to: &mut [Self], from: &Data, pattern: &Pattern<'_>) -> bool {
+        by_squares(to, from, pattern)
+    }
+);
+lane!(i64, I64: I64 |x: i64| x, U32 |x: u32| i64::from(x), U64 |x: u64| x as i64;
+    fn read_squares(to: &mut [Self], from: &Data, pattern: &Pattern<'_>) -> bool {
+        by_squares(to, from, pattern)
+    }
+);
 lane!(u8, Bool: Bool |x: u8| x);

@@ -7,6 +7,7 @@
 //! ```
 
 mod bank;
+mod chosen;
 mod convert;
 mod groups;
 mod poison;

@@ -19,6 +19,12 @@ const LONGEST: usize = 1 << 16;
 /// Fewest lanes of such a strip beside others.
 const LEAST_LONG: usize = 128;
 
+/// Most lanes of a piece of a row in a patch.
+const PIECE: usize = 32;
+
+/// Elements that are fewer apart share lines, or nearly so.
+const NEAR: i64 = 8;
+
 /// Fewest points of a reduction that are a run of lanes beside others.
 const LEAST_RUN: usize = 8;
 
@@ -47,6 +53,9 @@ pub(crate) struct Nest {
     /// How many of the strip's first indices are the output's: all if lanes are output points; some if there is room for
     /// several short reductions in a strip, each a run of lanes.
     pub outputs: usize,
+    /// Whether a strip is a patch: pieces, as long as all its indices but the first one make them, of as many rows of the output as it has
+    /// values of the first one. It is none if its lanes are neighbours in the output.
+    pub patch: bool,
     /// About how long a point takes; only comparisons mean something.
     pub price: f64,
 }
@@ -126,6 +135,36 @@ impl Nest {
         Some(Nest::around((strip, tiles), (output, &[]), true, outputs))
     }
 
+    /// The loops around patches, if some read goes far along the rows of the output and a little along another index: then what it reads
+    /// of a patch lies together.
+    pub(crate) fn patches(output: &[usize], lengths: &[usize], reads: &[Strides]) -> Option<Nest> {
+        let long = |index: &&usize| lengths[**index] > 1;
+        let last = *output.iter().rfind(long)?;
+        let near = |strides: &Strides, index: usize| (1..NEAR).contains(&strides[index].abs());
+        let far = || reads.iter().filter(|s| s[last] != 0 && !near(s, last));
+        let count = |index: &usize| far().filter(|s| near(s, *index)).count();
+        let others = output.iter().filter(long).filter(|index| **index != last);
+        let across = *others
+            .filter(|index| count(index) > 0)
+            .max_by_key(|index| count(index))?;
+        let behind = output.iter().position(|index| *index == across)? + 1;
+        let (mut strip, mut tiles) = (vec![], vec![]);
+        fill(&mut strip, &mut tiles, (&output[behind..], PIECE), lengths);
+        // Shorter rows lie one behind the other in an ordinary strip.
+        let piece: usize = tiles.iter().product();
+        let row: usize = output[behind..].iter().map(|i| lengths[*i]).product();
+        if piece == row {
+            return None;
+        }
+        fill(&mut strip, &mut tiles, (&[across], WIDTH), lengths);
+        let outputs = strip.len();
+        let around = Nest::around((strip, tiles), (output, &[]), true, outputs);
+        Some(Nest {
+            patch: true,
+            ..around
+        })
+    }
+
     /// The loops around strips of neighbours along the last index only.
     pub(crate) fn apart(output: &[usize], lengths: &[usize]) -> Nest {
         let (mut strip, mut tiles) = (vec![], vec![]);
@@ -180,6 +219,7 @@ impl Nest {
             step,
             output_lanes,
             outputs,
+            patch: false,
             price: 0.0,
         }
     }

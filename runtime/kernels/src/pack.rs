@@ -180,6 +180,7 @@ impl<'f, 'a, T: Packed> Packer<'f, 'a, T> {
                 lengths: &sizes,
                 lanes: None,
                 apart: false,
+                patches: false,
             }))),
         };
         let mut packer = Packer {

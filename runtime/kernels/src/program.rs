@@ -16,7 +16,7 @@ mod places;
 use crate::Chunk;
 use crate::nest::Nest;
 use ein_plan::{DType, Graph, Kernel, NodeId, Reduction};
-pub(crate) use operation::{Curve, Followed, Form, Fused, Kind, Operation, Read};
+pub(crate) use operation::{Curve, Followed, Form, Fused, Kind, Operation, Position, Read};
 pub(crate) use places::{is_place_of, place_of, prepare_read, proved, read_strides};
 
 /// What is to be evaluated: `output` and `reduced` indices in order; all others keep one value a run.
@@ -36,6 +36,8 @@ pub(crate) struct Request<'a, 'r> {
     pub lanes: Option<bool>,
     /// Whether a strip holds neighbours along the last output index only.
     pub apart: bool,
+    /// Whether a strip may be a patch: pieces of several rows of the output.
+    pub patches: bool,
 }
 
 impl<'a, 'r> Request<'a, 'r> {
@@ -59,6 +61,7 @@ impl<'a, 'r> Request<'a, 'r> {
             lengths,
             lanes: None,
             apart: false,
+            patches: false,
         }
     }
 }

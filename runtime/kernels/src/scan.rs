@@ -147,6 +147,7 @@ impl Running {
             lengths: &self.lengths,
             lanes: None,
             apart: false,
+            patches: false,
         });
         let driver = Driver::new(&program, &self.ranges, &[], true);
         match driver.run(vec![Segment::of(values.data_mut())]) {
@@ -190,6 +191,7 @@ impl Running {
             lengths: &self.lengths,
             lanes: None,
             apart: false,
+            patches: false,
         });
         let driver = Driver::new(&program, &self.ranges, &[], finish);
         let segments = partial.iter_mut().map(|p| Segment::of(p.data_mut()));

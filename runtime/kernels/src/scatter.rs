@@ -76,16 +76,9 @@ pub(crate) fn run(
     let (graph, guard) = bounded(kernel, &solved, &ranges);
     let program = Program::new(&Request {
         graph: &graph,
-        operands,
-        root: kernel.root,
         guard: Some(guard),
         reduction: None,
-        output: &points,
-        reduced: &[],
-        ranges: &ranges,
-        lengths: &lengths,
-        lanes: None,
-        apart: false,
+        ..Request::of_kernel(kernel, operands, (&points, &[]), &ranges, &lengths)
     });
     // Whether the last dimension of a strip is a run of the output.
     let depends = graph.dependencies();

@@ -5,6 +5,7 @@
 //! ```text
 //! f32[6] -> f32[0..2], f32[2..6]
 //! ```
+#![allow(unsafe_code)]
 
 use crate::stream;
 use ein_array::Data;
@@ -85,6 +86,45 @@ macro_rules! each_segment {
             }
         }
     };
+}
+
+/// An array's elements, of which several tasks write parts that lie anywhere.
+pub(crate) struct Pieces<'a> {
+    start: *mut u8,
+    length: usize,
+    /// The segment of so many elements from a number on.
+    piece: unsafe fn(*mut u8, usize, usize) -> Segment<'a>,
+}
+
+/// # Safety
+/// So many elements from number `from` on are there, and nobody else has them.
+unsafe fn elements<'a, T>(start: *mut u8, from: usize, length: usize) -> &'a mut [T] {
+    // SAFETY: the caller vouches for the elements.
+    unsafe { std::slice::from_raw_parts_mut(start.cast::<T>().add(from), length) }
+}
+
+// SAFETY: what is done from several threads is making pieces, which do not overlap.
+unsafe impl Sync for Pieces<'_> {}
+
+impl<'a> Pieces<'a> {
+    pub(crate) fn of(all: Segment<'a>) -> Pieces<'a> {
+        each_segment!(all, v, Wrap => Pieces {
+            start: v.as_mut_ptr().cast(),
+            length: v.len(),
+            // SAFETY: the caller vouches for the elements.
+            piece: |start, from, length| Wrap(unsafe { elements(start, from, length) }),
+        })
+    }
+
+    /// Some elements.
+    ///
+    /// # Safety
+    /// No two pieces that are alive hold the same element.
+    pub(crate) unsafe fn piece(&self, elements: Range<usize>) -> Segment<'a> {
+        assert!(elements.start <= elements.end && elements.end <= self.length);
+        // SAFETY: the elements are there, and no other piece has them.
+        unsafe { (self.piece)(self.start, elements.start, elements.len()) }
+    }
 }
 
 impl<'a> Segment<'a> {

@@ -12,6 +12,7 @@ mod square;
 
 use crate::parallel;
 use square::{SIDE, square};
+use std::ops::Range;
 
 /// One loop of a copy: how often, and the distances in elements between neighbours on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +26,58 @@ pub(crate) struct Axis {
 pub(crate) trait Plain: Copy + Send + Sync + 'static {}
 impl Plain for f32 {}
 impl Plain for f64 {}
+impl Plain for i32 {}
+impl Plain for i64 {}
 
 /// Pieces that a copy by all threads is cut into.
 const PIECES: usize = 32;
+
+/// Copies lines of neighbours into columns: element `r` of the line that begins at `begins[c]` to `to[r * begins.len() + c]`.
+pub(crate) fn into_columns<T: Plain>(to: &mut [T], from: &[T], begins: &[i64]) {
+    let width = begins.len();
+    let rows = to.len() / width.max(1);
+    let (squares, rest) = begins.as_chunks::<SIDE>();
+    for (column, begin) in (squares.len() * SIDE..).zip(rest) {
+        column_of(to, (column, width), &from[*begin as usize..], 0..rows);
+    }
+    for (column, begins) in (0..).step_by(SIDE).zip(squares) {
+        let step = begins[1] - begins[0];
+        let even = begins.windows(2).all(|pair| pair[1] - pair[0] == step);
+        let there = |begin: &i64| *begin >= 0 && *begin as usize + rows <= from.len();
+        let whole = match even && begins.iter().all(there) {
+            true => rows - rows % SIDE,
+            false => 0,
+        };
+        for (number, begin) in begins.iter().enumerate() {
+            column_of(
+                to,
+                (column + number, width),
+                &from[*begin as usize..],
+                whole..rows,
+            );
+        }
+        for row in (0..whole).step_by(SIDE) {
+            // SAFETY: the rows from `row` on of these columns are in `to`, and their elements in `from`: all lines are there.
+            unsafe {
+                let from = from.as_ptr().add(begins[0] as usize + row);
+                let to = to.as_mut_ptr().add(row * width + column);
+                square(from, step as isize, to, width as isize);
+            }
+        }
+    }
+}
+
+/// Copies some elements of a line into a column of rows of `width` elements.
+fn column_of<T: Copy>(
+    to: &mut [T],
+    (column, width): (usize, usize),
+    from: &[T],
+    rows: Range<usize>,
+) {
+    for row in rows {
+        to[row * width + column] = from[row];
+    }
+}
 
 /// A pointer that tasks share; each touches its own part of what is behind it.
 struct Shared<T>(*mut T);

@@ -78,6 +78,7 @@ fn value_of(
         lengths: &lengths,
         lanes: None,
         apart: false,
+        patches: false,
     });
     let start = ranges.iter().map(|(start, _)| *start).collect();
     let mut machine = Machine::new(&program, start, false);

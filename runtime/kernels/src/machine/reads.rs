@@ -1,6 +1,7 @@
 //! Reads of a machine: where a strip's elements lie, what is outside, and the poison that this makes.
 //!
-//! Reads whose positions change from run to run are in [`super::runs`]. Must not know other operations.
+//! Reads whose positions change from run to run are in [`super::runs`], those at positions that are looked up in [`super::chosen`]. Must not know
+//! other operations.
 //!
 //! ```text
 //! a0[2 * x - 1] else 0 at x = 0..4   ->   lane 0 is outside: 0; lanes 1..4: elements 1 3 5
@@ -25,21 +26,6 @@ pub(super) fn ends(first: i64, lanes: &[i64], strip: &Extents) -> (i64, i64) {
         high += far.max(0);
     }
     (low, high)
-}
-
-/// Fills positions with the quotients of a form that begins with `value` and goes on by `step`.
-fn fill_quotients(positions: &mut [i64], value: i64, step: i64, divisor: i64) {
-    let (mut quotient, mut rest) = (value.div_euclid(divisor), value.rem_euclid(divisor));
-    let (whole, part) = (step.div_euclid(divisor), step.rem_euclid(divisor));
-    for position in positions {
-        *position = quotient;
-        quotient += whole;
-        rest += part;
-        if rest >= divisor {
-            rest -= divisor;
-            quotient += 1;
-        }
-    }
 }
 
 impl Machine<'_, '_> {
@@ -281,76 +267,6 @@ impl Machine<'_, '_> {
             DType::I64 => fill!(i64s),
             _ => fill!(truths),
         }
-    }
-
-    /// Positions that are looked up lane by lane. Whether lanes are missing.
-    fn read_chosen(&mut self, to: Register, read: &Read, strip: &Extents, n: usize) -> bool {
-        let mut offsets = std::mem::take(&mut self.offsets);
-        offsets[..n].fill(0);
-        let mut positions = [0i64; WIDTH];
-        let mut missing = false;
-        for dim in &read.dims {
-            let mut plain = false;
-            match &dim.form {
-                Form::Followed(form) => {
-                    plain = !form.checked;
-                    let first = form.form(&self.point);
-                    if strip.sizes.is_empty() {
-                        positions[0] = form.quotient(first);
-                    } else {
-                        let inner = form.lanes[strip.sizes.len() - 1];
-                        let run = strip.run();
-                        strip.runs(|lane, at| {
-                            let value = first + along(&form.lanes, at);
-                            fill_quotients(
-                                &mut positions[lane..lane + run],
-                                value,
-                                inner,
-                                form.divisor,
-                            );
-                        });
-                    }
-                    if let Some(modulus) = form.modulus {
-                        let count = n.max(1);
-                        for p in &mut positions[..count] {
-                            *p = p.rem_euclid(modulus);
-                        }
-                    }
-                }
-                Form::Value(id) => {
-                    let register = self.program.registers[*id as usize];
-                    if register.uniform {
-                        positions[..n].fill(self.i64s.first(register));
-                    } else {
-                        positions[..n].copy_from_slice(self.i64s.lanes(register, n));
-                    }
-                }
-            }
-            let (start, length, stride) = (dim.start, dim.length, dim.stride);
-            if plain {
-                for (o, p) in offsets[..n].iter_mut().zip(&positions) {
-                    *o += if *o < 0 { 0 } else { (p - start) * stride };
-                }
-            } else {
-                for (o, p) in offsets[..n].iter_mut().zip(&positions) {
-                    let relative = p.wrapping_sub(start);
-                    if (relative as u64) < length as u64 {
-                        *o += if *o < 0 { 0 } else { relative * stride };
-                    } else {
-                        *o = -1;
-                        missing = true;
-                    }
-                }
-            }
-        }
-        if n > 0 {
-            self.fetch(to, read, 0, n, &Pattern::Chosen(&offsets[..n]));
-        }
-        for (m, o) in self.missing[..n].iter_mut().zip(&offsets) {
-            *m = u8::from(*o < 0);
-        }
-        self.offsets = offsets;
-        missing
     }
 
     /// Fills the lanes that are missing and sets the poison of a read.
