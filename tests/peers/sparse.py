@@ -29,10 +29,10 @@ WIDTH = 64
 HEAD = 'dim N\ninput A: f32[N, N] = load("a.npz")\n'
 # A round leaves its result in a state, so that no round is left out.
 PROGRAMS = {
-    "spmv": "state v[i<N] = f32(i % 7)\n y[i] = A[i,j] * v[j]\n next v[i] = 0.01 * y[i]",
-    "spmv-t": "state v[i<N] = f32(i % 7)\n y[j] = A[i,j] * v[i]\n next v[i] = 0.01 * y[i]",
-    "spmm": f"state v[i<N, h<{WIDTH}] = f32((i + h) % 7)\n y[i,h] = A[i,j] * v[j,h]\n next v[i,h] = 0.01 * y[i,h]",
-    "spmm-t": f"state v[i<N, h<{WIDTH}] = f32((i + h) % 7)\n y[j,h] = A[i,j] * v[i,h]\n next v[i,h] = 0.01 * y[i,h]",
+    "spmv": "state v[i<N] = f32(i % 7)\n y[i] = A[i,j] * v[j]\n next v[i] = min(y[i], 1.0) + 0.5",
+    "spmv-t": "state v[i<N] = f32(i % 7)\n y[j] = A[i,j] * v[i]\n next v[i] = min(y[i], 1.0) + 0.5",
+    "spmm": f"state v[i<N, h<{WIDTH}] = f32((i + h) % 7)\n y[i,h] = A[i,j] * v[j,h]\n next v[i,h] = min(y[i,h], 1.0) + 0.5",
+    "spmm-t": f"state v[i<N, h<{WIDTH}] = f32((i + h) % 7)\n y[j,h] = A[i,j] * v[i,h]\n next v[i,h] = min(y[i,h], 1.0) + 0.5",
     "sampled": f"state v[i<N, h<{WIDTH}] = f32((i + h) % 7)\n S[i,j] = A[i,j] * v[i,h] * v[j,h]\n q[i] = sum[j] S[i,j]\n"
     " next v[i,h] = 0.5 * v[i,h] + 1e-9 * q[i]",
     "rank": "state v[i<N] = 1.0 / N\n lost = sum[i] where(degree[i] == 0, v[i], 0)\n share[i] = where(degree[i] == 0, 0, v[i] / degree[i])\n"

@@ -149,7 +149,7 @@ impl<'a> Sight<'_, 'a> {
         })
     }
 
-    fn factor<T: Value>(&self, id: NodeId, dtype: DType) -> Option<Factor<'a, T>> {
+    pub(crate) fn factor<T: Value>(&self, id: NodeId, dtype: DType) -> Option<Factor<'a, T>> {
         let id = value(&self.kernel.graph, id);
         if let Node::Constant(x) = self.kernel.graph.node(id) {
             return T::constant(x).map(Factor::Constant);

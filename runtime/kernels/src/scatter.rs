@@ -10,6 +10,7 @@
 //! ```
 
 mod lines;
+mod products;
 mod rows;
 mod strips;
 mod table;
@@ -25,6 +26,7 @@ use ein_array::Array;
 use ein_plan::schedule::guard::{Solved, bounded, solved};
 use ein_plan::{IndexId, Kernel, NodeId, Reduction};
 use lines::Lines;
+use products::Products;
 use rows::Rows;
 use strips::Scatter;
 
@@ -70,6 +72,12 @@ pub(crate) fn run(
     if let Some(lines) = Lines::of(kernel, &solved, &ranges, operands) {
         return finished(kernel, rule, shape, &lines);
     }
+    let ascending = ascends(kernel, &solved, &ranges, operands);
+    if let Some(products) = Products::of(kernel, &solved, &ranges, operands, ascending)
+        && let Some(result) = finished(kernel, rule, shape, &products)
+    {
+        return Some(result);
+    }
     // The points: what is reduced, then the output indices that are not solved.
     let free = (0..rank).filter(|i| solved.places.iter().all(|(v, _)| v != i));
     let points: Vec<usize> = (rank..ranges.len()).chain(free).collect();
@@ -94,7 +102,7 @@ pub(crate) fn run(
         ranges: &ranges,
         strides: &strides,
         places: &solved.places,
-        ascending: ascends(kernel, &solved, &ranges, operands),
+        ascending,
     };
     if let Some(rows) = &rows
         && let Some(ends) = scatter.ends(rows.points())

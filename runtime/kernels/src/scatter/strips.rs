@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicUsize;
 /// Points in ascending order of their places that are worth a table of their own.
 const ASCENDING: u64 = 1 << 16;
 /// Most tables of points in ascending order.
-const MOST_TABLES: u64 = 64;
+pub(super) const MOST_TABLES: u64 = 64;
 
 impl Sums for Scatter<'_, '_> {
     fn floats(&self, start: f64, f: impl Fn(f64, f64) -> f64 + Copy + Sync) -> Option<Vec<f64>> {
@@ -51,6 +51,11 @@ struct Found {
     at: Vec<usize>,
     floats: Vec<f64>,
     integers: Vec<i64>,
+}
+
+/// In how many tables so many points in ascending order of their places are added up.
+pub(super) fn tables(points: u64) -> u64 {
+    (points / ASCENDING).clamp(1, MOST_TABLES)
 }
 
 pub(super) struct Scatter<'p, 'a> {
@@ -135,7 +140,7 @@ impl Scatter<'_, '_> {
             return self.in_parts((parts, start), f, whole);
         }
         if self.ascending {
-            let parts = (self.points() / ASCENDING).clamp(1, MOST_TABLES);
+            let parts = tables(self.points());
             // Places that ascend are in one table, but for those where a part ends.
             let room = AtomicUsize::new(self.size + self.size / 2 + parts as usize * GROWTH);
             let growing = || Table::growing(self.size, start, &room);

@@ -1,0 +1,239 @@
+//! Scatters of products of elements, point after point: a sparse matrix times a vector.
+//!
+//! Elements are read as they lie, or at places that data say, and go to one place of a list of places. Parts of the points are added up in tables
+//! of their own, as in `strips`. Must not know where guards come from.
+//!
+//! ```text
+//! [v | e] sum w[e] * x[src[e]] if dst[e] == v   ->   for each e: table[dst[e]] += w[e] * x[src[e]]
+//! ```
+
+use super::strips::{MOST_TABLES, tables};
+use super::table::{GROWTH, Table, together};
+use super::{Solved, Sums, parts};
+use crate::Chunk;
+use crate::line::{FACTORS, Factor, Sight, Value};
+use crate::looked::Looked;
+use crate::parallel;
+use crate::program::place_of;
+use crate::wide::{self, Job};
+use ein_plan::schedule::leaves::value;
+use ein_plan::{DType, Function, Kernel, Node, NodeId};
+use std::ops::Range;
+use std::sync::atomic::AtomicUsize;
+
+/// What is multiplied.
+enum Factors<'a> {
+    F32(Vec<Factor<'a, f32>>),
+    F64(Vec<Factor<'a, f64>>),
+    I64(Vec<Factor<'a, i64>>),
+}
+
+/// A scatter in this form.
+pub(super) struct Products<'a> {
+    factors: Factors<'a>,
+    to: Looked<'a>,
+    /// Start and length of the index that a place is a value of.
+    solved: (i64, i64),
+    points: usize,
+    /// Into how many parts points are cut, and whether each has a table of all places.
+    parts: (u64, bool),
+}
+
+impl<'a> Products<'a> {
+    /// A scatter over `ranges` in this form, if parts of its points can be added up by themselves.
+    pub(super) fn of(
+        kernel: &Kernel,
+        solved: &Solved,
+        ranges: &[(i64, i64)],
+        operands: &'a [Chunk<'a>],
+        ascending: bool,
+    ) -> Option<Products<'a>> {
+        let &[(v, expression)] = &solved.places[..] else {
+            return None;
+        };
+        let rank = kernel.output_rank as usize;
+        let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+        let alone = (0..rank).all(|i| i == v || lengths[i] == 1);
+        if !solved.rest.is_empty() || !alone {
+            return None;
+        }
+        let of_point: Vec<usize> = (rank..ranges.len()).collect();
+        let points: usize = of_point.iter().map(|i| lengths[*i]).product();
+        let parts = match parts(points as u64, lengths[v]) {
+            0 if ascending => (tables(points as u64), false),
+            0 => return None,
+            parts => (parts, true),
+        };
+        let to = Looked::of(kernel, expression, &of_point, ranges, operands)?;
+        let sight = Sight {
+            kernel,
+            ranges,
+            operands,
+            layout: operands.iter().map(place_of).collect(),
+            lengths,
+            of_point,
+            of_line: vec![],
+        };
+        let dtype = kernel.graph.dtype(kernel.root);
+        Some(Products {
+            factors: match dtype {
+                DType::F32 => Factors::F32(factors(&sight, dtype)?),
+                DType::F64 => Factors::F64(factors(&sight, dtype)?),
+                DType::I64 => Factors::I64(factors(&sight, dtype)?),
+                _ => return None,
+            },
+            to,
+            solved: ranges[v],
+            points,
+            parts,
+        })
+    }
+
+    /// The products of all points, made wider, by place; `None` if something is read outside, or places do not ascend.
+    fn reduced<T: Value, A: Copy + Send + Sync>(
+        &self,
+        factors: &[Factor<'a, T>],
+        start: A,
+        wider: impl Fn(T) -> A + Copy + Sync,
+        f: impl Fn(A, A) -> A + Copy + Sync,
+    ) -> Option<Vec<A>> {
+        let (parts, whole) = (self.parts.0 as usize, self.parts.1);
+        let size = self.solved.1 as usize;
+        let room = AtomicUsize::new(size + size / 2 + MOST_TABLES as usize * GROWTH);
+        let tables = parallel::map(parts, |part| {
+            let mut table = match whole {
+                true => Table::whole(size, start),
+                false => Table::growing(size, start, &room),
+            };
+            let inside = wide::run(Part {
+                products: self,
+                factors,
+                points: part * self.points / parts..(part + 1) * self.points / parts,
+                table: &mut table,
+                add: |sum, x| f(sum, wider(x)),
+            });
+            inside.map(|()| table)
+        });
+        let tables = tables.into_iter().collect::<Option<Vec<_>>>()?;
+        Some(together(tables, size, start, f))
+    }
+}
+
+/// The factors of a product.
+fn factors<'a, T: Value>(sight: &Sight<'_, 'a>, dtype: DType) -> Option<Vec<Factor<'a, T>>> {
+    let graph = &sight.kernel.graph;
+    let mut open: Vec<NodeId> = vec![sight.kernel.root];
+    let mut factors = vec![];
+    while let Some(id) = open.pop() {
+        match graph.node(value(graph, id)) {
+            Node::Apply(Function::Mul, sides) => open.extend([sides[1], sides[0]]),
+            _ => factors.push(sight.factor(id, dtype)?),
+        }
+        if factors.len() + open.len() > FACTORS {
+            return None;
+        }
+    }
+    Some(factors)
+}
+
+impl Sums for Products<'_> {
+    fn floats(&self, start: f64, f: impl Fn(f64, f64) -> f64 + Copy + Sync) -> Option<Vec<f64>> {
+        match &self.factors {
+            Factors::F32(factors) => self.reduced(factors, start, f64::from, f),
+            Factors::F64(factors) => self.reduced(factors, start, |x| x, f),
+            Factors::I64(_) => None,
+        }
+    }
+
+    fn integers(&self, start: i64, f: impl Fn(i64, i64) -> i64 + Copy + Sync) -> Option<Vec<i64>> {
+        match &self.factors {
+            Factors::I64(factors) => self.reduced(factors, start, |x| x, f),
+            _ => None,
+        }
+    }
+}
+
+/// A part of the points, to be added to a table.
+struct Part<'t, 'r, 'a, T, A, F> {
+    products: &'t Products<'a>,
+    factors: &'t [Factor<'a, T>],
+    points: Range<usize>,
+    table: &'t mut Table<'r, A>,
+    add: F,
+}
+
+/// The product of a point. A closure may be left out of line, without the instructions of the loop's processor.
+trait Product<T> {
+    /// `None` if an element is read outside.
+    fn at(&self, point: usize) -> Option<T>;
+}
+
+impl<T: Value> Product<T> for &Factor<'_, T> {
+    #[inline(always)]
+    fn at(&self, point: usize) -> Option<T> {
+        Factor::at(self, point)
+    }
+}
+
+impl<T: Value> Product<T> for (&Factor<'_, T>, &Factor<'_, T>) {
+    #[inline(always)]
+    fn at(&self, point: usize) -> Option<T> {
+        Some(self.0.at(point)?.times(self.1.at(point)?))
+    }
+}
+
+impl<T: Value> Product<T> for (&Factor<'_, T>, &[Factor<'_, T>]) {
+    #[inline(always)]
+    fn at(&self, point: usize) -> Option<T> {
+        let mut product = self.0.at(point)?;
+        for factor in self.1 {
+            product = product.times(factor.at(point)?);
+        }
+        Some(product)
+    }
+}
+
+impl<T: Value, A: Copy, F: Fn(A, T) -> A> Part<'_, '_, '_, T, A, F> {
+    #[inline(always)]
+    fn all(self, product: impl Product<T>) -> Option<()> {
+        let (start, length) = self.products.solved;
+        let mut points = self.points;
+        // The place that the last points go to, with their sum.
+        let (mut known, mut sum) = loop {
+            let Some(point) = points.next() else {
+                return Some(());
+            };
+            let place = self.products.to.get(point)?.wrapping_sub(start);
+            if (0..length).contains(&place) {
+                let sum = self.table.at(place as usize, 1)?[0];
+                break (place, (self.add)(sum, product.at(point)?));
+            }
+        };
+        for point in points {
+            let place = self.products.to.get(point)?.wrapping_sub(start);
+            if place != known {
+                if !(0..length).contains(&place) {
+                    continue;
+                }
+                self.table.at(known as usize, 1)?[0] = sum;
+                (known, sum) = (place, self.table.at(place as usize, 1)?[0]);
+            }
+            sum = (self.add)(sum, product.at(point)?);
+        }
+        self.table.at(known as usize, 1)?[0] = sum;
+        Some(())
+    }
+}
+
+impl<T: Value, A: Copy, F: Fn(A, T) -> A> Job for Part<'_, '_, '_, T, A, F> {
+    type Output = Option<()>;
+    #[inline(always)]
+    fn run(self) -> Option<()> {
+        match self.factors {
+            [one] => self.all(one),
+            [one, other] => self.all((one, other)),
+            [first, rest @ ..] => self.all((first, rest)),
+            [] => None,
+        }
+    }
+}
