@@ -12,7 +12,10 @@ use ein_array::Data;
 use ein_plan::schedule::access::{Place, StridedAccess, lie_but_one, merged};
 use ein_plan::schedule::leaves::value;
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Scalar};
+use std::ops::Range;
 
+/// Rows that are looked up together.
+const ROWS: usize = 128;
 /// Most numbers that a line is multiplied by.
 pub(crate) const FACTORS: usize = 4;
 
@@ -48,11 +51,13 @@ pub(crate) trait Value: Copy + Send + Sync {
     fn of(data: &Data) -> Option<&[Self]>;
     fn constant(scalar: &Scalar) -> Option<Self>;
     fn times(self, other: Self) -> Self;
+    const ZERO: Self;
 }
 
 macro_rules! value {
     ($t:ty, $variant:ident, $constant:expr, $times:expr) => {
         impl Value for $t {
+            const ZERO: $t = 0 as $t;
             fn of(data: &Data) -> Option<&[$t]> {
                 match data {
                     Data::$variant(all) => Some(all),
@@ -174,7 +179,65 @@ impl<T: Value> Elements<'_, T> {
     }
 }
 
+impl<T: Value> Elements<'_, T> {
+    /// Changes a number by the element of each of some points; `None` if one is read outside.
+    #[inline(always)]
+    fn each(&self, points: Range<usize>, to: &mut [T], change: impl Fn(T, T) -> T) -> Option<()> {
+        let (first, step) = self.at;
+        let Some((looked, (start, count), stride)) = &self.row else {
+            let own = &self.all[first + points.start * step..];
+            match step {
+                1 => {
+                    let own = &own[..points.len()];
+                    (to.iter_mut().zip(own)).for_each(|(to, x)| *to = change(*to, *x));
+                }
+                step => {
+                    let own = (0..points.len()).map(|point| own[point * step]);
+                    (to.iter_mut().zip(own)).for_each(|(to, x)| *to = change(*to, x));
+                }
+            }
+            return Some(());
+        };
+        let mut rows = [0i64; ROWS];
+        let (all, start, count, stride) = (self.all, *start, *count, *stride);
+        for (part, to) in to.chunks_mut(ROWS).enumerate() {
+            let begin = points.start + part * ROWS;
+            let rows = &mut rows[..to.len()];
+            looked.fill(begin..begin + to.len(), rows)?;
+            let from = first + begin * step;
+            for (number, (to, row)) in to.iter_mut().zip(&*rows).enumerate() {
+                let row = row.wrapping_sub(start) as usize;
+                if row >= count as usize {
+                    return None;
+                }
+                *to = change(*to, all[from + number * step + row * stride]);
+            }
+        }
+        Some(())
+    }
+}
+
 impl<T: Value> Factor<'_, T> {
+    /// The numbers of some points; `None` if one is read outside.
+    #[inline(always)]
+    pub(crate) fn fill(&self, points: Range<usize>, to: &mut [T]) -> Option<()> {
+        match self {
+            Factor::Constant(x) => to.fill(*x),
+            Factor::Read(elements) => elements.each(points, to, |_, x| x)?,
+        }
+        Some(())
+    }
+
+    /// Multiplies numbers of some points; `None` if one is read outside.
+    #[inline(always)]
+    pub(crate) fn times(&self, points: Range<usize>, to: &mut [T]) -> Option<()> {
+        match self {
+            Factor::Constant(x) => to.iter_mut().for_each(|to| *to = to.times(*x)),
+            Factor::Read(elements) => elements.each(points, to, T::times)?,
+        }
+        Some(())
+    }
+
     #[inline(always)]
     pub(crate) fn at(&self, point: usize) -> Option<T> {
         match self {

@@ -85,4 +85,23 @@ impl<'a> Looked<'a> {
         let at = usize::try_from(number.wrapping_sub(first)).ok()?;
         list.get(at).copied()
     }
+
+    /// The numbers of some points; `None` if one is read outside of its list.
+    #[inline(always)]
+    pub(crate) fn fill(&self, points: std::ops::Range<usize>, to: &mut [i64]) -> Option<()> {
+        let (first, step) = self.at;
+        let numbers = &self.numbers[first + points.start * step..];
+        match step {
+            1 => to.copy_from_slice(&numbers[..points.len()]),
+            0 => to.fill(numbers[0]),
+            step => (to.iter_mut().zip(numbers.iter().step_by(step))).for_each(|(to, x)| *to = *x),
+        }
+        if let Some((list, first)) = self.list {
+            for to in to {
+                let at = usize::try_from(to.wrapping_sub(first)).ok()?;
+                *to = *list.get(at)?;
+            }
+        }
+        Some(())
+    }
 }

@@ -81,19 +81,16 @@ fn of_type<T: Float>(sight: &Sight<'_, '_>, width: usize, to: &mut [T]) -> Optio
 
 /// Floating-point numbers as they are stored.
 trait Float: Value + std::ops::Add<Output = Self> + std::ops::Sub<Output = Self> + Into<f64> {
-    const ZERO: Self;
     fn stored(sum: f64) -> Self;
 }
 
 impl Float for f32 {
-    const ZERO: f32 = 0.0;
     fn stored(sum: f64) -> f32 {
         sum as f32
     }
 }
 
 impl Float for f64 {
-    const ZERO: f64 = 0.0;
     fn stored(sum: f64) -> f64 {
         sum
     }

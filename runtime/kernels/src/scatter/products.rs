@@ -162,78 +162,46 @@ struct Part<'t, 'r, 'a, T, A, F> {
     add: F,
 }
 
-/// The product of a point. A closure may be left out of line, without the instructions of the loop's processor.
-trait Product<T> {
-    /// `None` if an element is read outside.
-    fn at(&self, point: usize) -> Option<T>;
-}
-
-impl<T: Value> Product<T> for &Factor<'_, T> {
-    #[inline(always)]
-    fn at(&self, point: usize) -> Option<T> {
-        Factor::at(self, point)
-    }
-}
-
-impl<T: Value> Product<T> for (&Factor<'_, T>, &Factor<'_, T>) {
-    #[inline(always)]
-    fn at(&self, point: usize) -> Option<T> {
-        Some(self.0.at(point)?.times(self.1.at(point)?))
-    }
-}
-
-impl<T: Value> Product<T> for (&Factor<'_, T>, &[Factor<'_, T>]) {
-    #[inline(always)]
-    fn at(&self, point: usize) -> Option<T> {
-        let mut product = self.0.at(point)?;
-        for factor in self.1 {
-            product = product.times(factor.at(point)?);
-        }
-        Some(product)
-    }
-}
-
-impl<T: Value, A: Copy, F: Fn(A, T) -> A> Part<'_, '_, '_, T, A, F> {
-    #[inline(always)]
-    fn all(self, product: impl Product<T>) -> Option<()> {
-        let (start, length) = self.products.solved;
-        let mut points = self.points;
-        // The place that the last points go to, with their sum.
-        let (mut known, mut sum) = loop {
-            let Some(point) = points.next() else {
-                return Some(());
-            };
-            let place = self.products.to.get(point)?.wrapping_sub(start);
-            if (0..length).contains(&place) {
-                let sum = self.table.at(place as usize, 1)?[0];
-                break (place, (self.add)(sum, product.at(point)?));
-            }
-        };
-        for point in points {
-            let place = self.products.to.get(point)?.wrapping_sub(start);
-            if place != known {
-                if !(0..length).contains(&place) {
-                    continue;
-                }
-                self.table.at(known as usize, 1)?[0] = sum;
-                (known, sum) = (place, self.table.at(place as usize, 1)?[0]);
-            }
-            sum = (self.add)(sum, product.at(point)?);
-        }
-        self.table.at(known as usize, 1)?[0] = sum;
-        Some(())
-    }
-}
+/// Points that are multiplied together, factor after factor.
+const BLOCK: usize = 512;
 
 impl<T: Value, A: Copy, F: Fn(A, T) -> A> Job for Part<'_, '_, '_, T, A, F> {
     type Output = Option<()>;
     #[inline(always)]
     fn run(self) -> Option<()> {
-        match self.factors {
-            [one] => self.all(one),
-            [one, other] => self.all((one, other)),
-            [first, rest @ ..] => self.all((first, rest)),
-            [] => None,
+        let (start, length) = self.products.solved;
+        let (first, rest) = self.factors.split_first()?;
+        let (mut values, mut places) = ([T::ZERO; BLOCK], [0i64; BLOCK]);
+        let mut at = [0usize; BLOCK];
+        let mut from = self.points.start;
+        while from < self.points.end {
+            let points = from..self.points.end.min(from + BLOCK);
+            let count = points.len();
+            from = points.end;
+            let (values, places) = (&mut values[..count], &mut places[..count]);
+            self.products.to.fill(points.clone(), places)?;
+            first.fill(points.clone(), values)?;
+            for factor in rest {
+                factor.times(points.clone(), values)?;
+            }
+            let mut outside = false;
+            for (at, place) in at.iter_mut().zip(&*places) {
+                *at = place.wrapping_sub(start) as usize;
+                outside |= *at >= length as usize;
+            }
+            if !outside {
+                self.table.add(&at[..count], values, &self.add)?;
+                continue;
+            }
+            for (at, value) in at
+                .iter()
+                .zip(&*values)
+                .filter(|(at, _)| **at < length as usize)
+            {
+                let sum = &mut self.table.at(*at, 1)?[0];
+                *sum = (self.add)(*sum, *value);
+            }
         }
+        Some(())
     }
 }

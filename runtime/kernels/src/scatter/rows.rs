@@ -32,6 +32,12 @@ const WIDE: usize = 8;
 const NEAR: usize = 1 << 20;
 /// Points that are worth a task of their own.
 const TASK: usize = 1 << 11;
+/// Most rows for each point where points are ordered by counting them.
+const COUNTED: usize = 4;
+/// Most threads that do not sort faster together than one counts.
+const FEW_THREADS: usize = 4;
+/// How many points ahead a line is asked for.
+const AHEAD: usize = 4;
 
 /// A scatter in this form, over a row of the output for each value of the index that its guard gives.
 pub(super) struct Rows<'a> {
@@ -206,13 +212,39 @@ impl<'a> Rows<'a> {
         if outside.into_inner() {
             return None;
         }
-        match self.points <= TASK {
-            true => order.sort_unstable(),
-            false => order.par_sort_unstable(),
+        if !order.is_sorted() {
+            order = self.sorted(order);
         }
         let there = order.partition_point(|number| *number < u64::MAX);
         order.truncate(there);
         Some(order)
+    }
+
+    /// Numbers in the order of points, in their own order.
+    fn sorted(&self, mut numbers: Vec<u64>) -> Vec<u64> {
+        let rows = self.solved.1 as usize;
+        if numbers.len() <= TASK {
+            numbers.sort_unstable();
+        } else if rows > COUNTED * numbers.len() || rayon::current_num_threads() > FEW_THREADS {
+            numbers.par_sort_unstable();
+        } else {
+            // What has no row is behind the last one.
+            let row = |number: u64| ((number >> 32) as usize).min(rows);
+            let mut ends = vec![0u32; rows + 1];
+            numbers.iter().for_each(|number| ends[row(*number)] += 1);
+            let mut begin = 0;
+            for end in &mut ends {
+                begin += std::mem::replace(end, begin);
+            }
+            let mut sorted = vec![0; numbers.len()];
+            for number in numbers {
+                let end = &mut ends[row(number)];
+                sorted[*end as usize] = number;
+                *end += 1;
+            }
+            return sorted;
+        }
+        numbers
     }
 
     /// Stretches of the order with the rows that they fill; together all rows.
@@ -377,7 +409,7 @@ where
                 end = self.ends[self.ends.partition_point(|end| *end <= number)];
             }
             self.add_line(number, sums)?;
-            if let Some(next) = self.order.get(at + 1)
+            if let Some(next) = self.order.get(at + AHEAD)
                 && let Some(first) = self
                     .line
                     .elements

@@ -14,6 +14,7 @@ use crate::drive::Driver;
 use crate::machine::Machine;
 use crate::parallel;
 use crate::program::Program;
+use crate::wide::{self, Job};
 use ein_plan::{DType, NodeId};
 use std::sync::atomic::AtomicUsize;
 
@@ -43,6 +44,8 @@ fn add<T: Copy>(to: &mut [T], at: &[usize], x: &[T], f: impl Fn(T, T) -> T) {
 struct Lanes {
     sizes: Vec<usize>,
     distances: Vec<usize>,
+    /// Where the lanes of the last strip go.
+    at: Vec<usize>,
 }
 
 /// Values and the output points that they go to, in the order of the points.
@@ -81,7 +84,7 @@ trait Total: Copy + Send + Sync {
     fn add(
         scatter: &Scatter<'_, '_>,
         machine: &Machine<'_, '_>,
-        lanes: &Lanes,
+        lanes: &mut Lanes,
         sums: &mut Table<'_, Self>,
         f: impl Fn(Self, Self) -> Self,
     ) -> Option<()>;
@@ -95,7 +98,7 @@ impl Total for f64 {
     fn add(
         scatter: &Scatter<'_, '_>,
         machine: &Machine<'_, '_>,
-        lanes: &Lanes,
+        lanes: &mut Lanes,
         sums: &mut Table<'_, f64>,
         f: impl Fn(f64, f64) -> f64,
     ) -> Option<()> {
@@ -117,7 +120,7 @@ impl Total for i64 {
     fn add(
         scatter: &Scatter<'_, '_>,
         machine: &Machine<'_, '_>,
-        lanes: &Lanes,
+        lanes: &mut Lanes,
         sums: &mut Table<'_, i64>,
         f: impl Fn(i64, i64) -> i64,
     ) -> Option<()> {
@@ -187,7 +190,7 @@ impl Scatter<'_, '_> {
             let own = part * units / parts..(part + 1) * units / parts;
             let fault = self.driver.walk(own, 0..1, |machine, _, _| {
                 self.measure(machine, &mut lanes);
-                inside = inside && A::add(self, machine, &lanes, &mut table, f).is_some();
+                inside = inside && A::add(self, machine, &mut lanes, &mut table, f).is_some();
             });
             (fault.is_none() && inside).then_some(table)
         });
@@ -219,78 +222,65 @@ impl Scatter<'_, '_> {
         }
     }
 
+    /// Finds out where the strip's lanes go; of a lane whose guard fails, any place.
+    fn find_places(&self, machine: &Machine<'_, '_>, lanes: &mut Lanes) {
+        let mut first = self.first(machine);
+        let mut varied = vec![];
+        for (v, place) in self.places {
+            let (start, stride) = (self.ranges[*v].0, self.strides[*v]);
+            if self.program.registers[place.0 as usize].uniform {
+                let along = machine.first_i64(place.0).wrapping_sub(start) as usize;
+                first = first.wrapping_add(along.wrapping_mul(stride));
+            } else {
+                varied.push((machine.i64s(place.0), start, stride));
+            }
+        }
+        let at = lanes
+            .distances
+            .iter()
+            .map(|distance| distance.wrapping_add(first));
+        lanes.at.clear();
+        lanes.at.extend(at);
+        for (values, start, stride) in varied {
+            wide::run(Along {
+                at: &mut lanes.at,
+                values,
+                start,
+                stride,
+            });
+        }
+    }
+
     /// Adds the values of a strip to a table, run by run; `None` if one has no place there.
     fn add_strip<A: Copy, T: Copy>(
         &self,
         machine: &Machine<'_, '_>,
-        lanes: &Lanes,
+        lanes: &mut Lanes,
         values: &[T],
         sums: &mut Table<'_, A>,
         f: impl Fn(A, T) -> A,
     ) -> Option<()> {
-        let program = self.program;
-        let guard = program
-            .guard
-            .map(|guard| machine.truths(guard))
-            .unwrap_or_default();
-        if guard.iter().all(|lane| *lane == 0) {
+        let Some(guard) = self.guard(machine) else {
             return Some(());
-        }
-        let first = self.first(machine);
-        let places: Vec<(&[i64], i64, usize)> = (self.places.iter())
-            .map(|(v, place)| {
-                let values = match program.registers[place.0 as usize].uniform {
-                    true => &[][..],
-                    false => machine.i64s(place.0),
-                };
-                (values, self.ranges[*v].0, self.strides[*v])
-            })
-            .collect();
-        // What is the same in all lanes.
-        let fixed: usize = (self.places.iter().zip(&places))
-            .filter(|(_, (values, ..))| values.is_empty())
-            .map(|((_, place), (_, start, stride))| {
-                (machine.first_i64(place.0) - start) as usize * stride
-            })
-            .sum();
-        let varied: Vec<_> = places
-            .iter()
-            .filter(|(values, ..)| !values.is_empty())
-            .collect();
-        let base = first + fixed;
-        if let [(at, start, stride)] = varied[..]
-            && !self.runs
-            && !guard.contains(&0)
-        {
-            let along = at.iter().zip(&lanes.distances);
-            let places = along.map(|(at, far)| base + far + (at - start) as usize * stride);
-            return sums.add(places, values, f);
-        }
-        let place = |lane: usize| {
-            let along = varied.iter();
-            let along =
-                along.map(|(values, start, stride)| (values[lane] - start) as usize * stride);
-            base + lanes.distances[lane] + along.sum::<usize>()
         };
-        let run = match self.runs {
-            true => machine.extents.run().max(1),
-            false => 1,
-        };
-        for (number, (guard, values)) in guard.chunks(run).zip(values.chunks(run)).enumerate() {
-            if guard.contains(&0) {
-                for (lane, value) in values.iter().enumerate().filter(|(l, _)| guard[*l] != 0) {
-                    for sum in sums.at(place(number * run + lane), 1)? {
-                        *sum = f(*sum, *value);
-                    }
-                }
-                continue;
-            }
-            let sums = sums.at(place(number * run), values.len())?;
-            for (sum, value) in sums.iter_mut().zip(values) {
-                *sum = f(*sum, *value);
-            }
-        }
-        Some(())
+        self.find_places(machine, lanes);
+        wide::run(Add {
+            at: &lanes.at,
+            guard,
+            values,
+            run: match self.runs {
+                true => machine.extents.run().max(1),
+                false => 1,
+            },
+            sums,
+            f,
+        })
+    }
+
+    /// Where the guard holds, if it does in any lane: else the values need not have been computed.
+    fn guard<'m>(&self, machine: &'m Machine<'_, '_>) -> Option<&'m [u8]> {
+        let guard = machine.truths(self.program.guard?);
+        guard.iter().any(|holds| *holds != 0).then_some(guard)
     }
 
     /// Evaluates all points; `add` sees what they give, in order. `None` after a fault.
@@ -318,59 +308,106 @@ impl Scatter<'_, '_> {
         let mut lanes = Lanes::default();
         let fault = self.driver.walk(units, 0..1, |machine, _, _| {
             self.measure(machine, &mut lanes);
-            self.strip(machine, &lanes, &mut found);
+            self.strip(machine, &mut lanes, &mut found);
         });
         fault.is_none().then_some(found)
     }
 
     /// The points of one strip.
-    fn strip(&self, machine: &Machine<'_, '_>, lanes: &Lanes, found: &mut Found) {
-        let program = self.program;
-        let first = self.first(machine);
-        let guard = program
-            .guard
-            .map(|guard| machine.truths(guard))
-            .unwrap_or_default();
-        // Where no lane holds, the value need not have been computed.
-        if guard.iter().all(|lane| *lane == 0) {
+    fn strip(&self, machine: &Machine<'_, '_>, lanes: &mut Lanes, found: &mut Found) {
+        let Some(guard) = self.guard(machine) else {
             return;
+        };
+        self.find_places(machine, lanes);
+        fn held<'h, T: Copy>(lanes: &'h [T], guard: &'h [u8]) -> impl Iterator<Item = T> + 'h {
+            let held = lanes.iter().zip(guard).filter(|(_, holds)| **holds != 0);
+            held.map(|(lane, _)| *lane)
         }
-        let before = found.at.len();
-        let holds = |lane: &usize| guard[*lane] != 0;
-        let count = lanes.distances.len();
-        found.at.extend(
-            (0..count)
-                .filter(holds)
-                .map(|lane| first + lanes.distances[lane]),
-        );
-        for (v, place) in self.places {
-            let uniform = program.registers[place.0 as usize].uniform;
-            let values = match uniform {
-                true => &[machine.first_i64(place.0)][..],
-                false => machine.i64s(place.0),
-            };
-            let (start, stride) = (self.ranges[*v].0, self.strides[*v]);
-            let mut to = found.at[before..].iter_mut();
-            for lane in (0..count).filter(holds) {
-                let value = values[if uniform { 0 } else { lane }];
-                if let Some(at) = to.next() {
-                    *at += (value - start) as usize * stride;
-                }
-            }
-        }
-        let root = program.root;
-        let lanes = (0..count).filter(holds);
-        match program.value() {
+        found.at.extend(held(&lanes.at, guard));
+        let root = self.program.root;
+        match self.program.value() {
             DType::F32 => {
-                let values = machine.f32s(root);
-                found.floats.extend(lanes.map(|l| f64::from(values[l])));
+                let values = held(machine.f32s(root), guard);
+                found.floats.extend(values.map(f64::from));
             }
-            DType::F64 => found.floats.extend(lanes.map(|l| machine.f64s(root)[l])),
+            DType::F64 => found.floats.extend(held(machine.f64s(root), guard)),
             DType::I32 => {
-                let values = machine.i32s(root);
-                found.integers.extend(lanes.map(|l| i64::from(values[l])));
+                let values = held(machine.i32s(root), guard);
+                found.integers.extend(values.map(i64::from));
             }
-            _ => found.integers.extend(lanes.map(|l| machine.i64s(root)[l])),
+            _ => found.integers.extend(held(machine.i64s(root), guard)),
         }
+    }
+}
+
+/// Adds the distances of values along an index to places.
+struct Along<'l> {
+    at: &'l mut [usize],
+    values: &'l [i64],
+    start: i64,
+    stride: usize,
+}
+
+impl Job for Along<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let lanes = self.at.iter_mut().zip(self.values);
+        if self.stride == 1 {
+            for (at, value) in lanes {
+                *at = at.wrapping_add(value.wrapping_sub(self.start) as usize);
+            }
+        } else {
+            for (at, value) in lanes {
+                let along = value.wrapping_sub(self.start) as usize;
+                *at = at.wrapping_add(along.wrapping_mul(self.stride));
+            }
+        }
+    }
+}
+
+/// Adds lanes to where they go, those of a run to neighbours.
+struct Add<'l, 't, A, T, F> {
+    at: &'l [usize],
+    guard: &'l [u8],
+    values: &'l [T],
+    run: usize,
+    sums: &'l mut Table<'t, A>,
+    f: F,
+}
+
+impl<A: Copy, T: Copy, F: Fn(A, T) -> A> Job for Add<'_, '_, A, T, F> {
+    /// `None` if a lane has no place in the table.
+    type Output = Option<()>;
+
+    #[inline(always)]
+    fn run(self) -> Option<()> {
+        let Add {
+            at,
+            guard,
+            values,
+            run,
+            sums,
+            f,
+        } = self;
+        if run == 1 && !guard.contains(&0) {
+            return sums.add(at, values, f);
+        }
+        let runs = at.chunks(run).zip(guard.chunks(run));
+        for ((at, guard), values) in runs.zip(values.chunks(run)) {
+            if guard.contains(&0) {
+                let lanes = at.iter().zip(values).zip(guard);
+                for ((at, value), _) in lanes.filter(|(_, holds)| **holds != 0) {
+                    let sum = &mut sums.at(*at, 1)?[0];
+                    *sum = f(*sum, *value);
+                }
+                continue;
+            }
+            for (sum, value) in sums.at(at[0], values.len())?.iter_mut().zip(values) {
+                *sum = f(*sum, *value);
+            }
+        }
+        Some(())
     }
 }

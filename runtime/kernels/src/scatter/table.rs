@@ -65,11 +65,11 @@ impl<'r, A: Copy> Table<'r, A> {
     #[inline(always)]
     pub fn add<T: Copy>(
         &mut self,
-        places: impl Iterator<Item = usize>,
+        places: &[usize],
         values: &[T],
         f: impl Fn(A, T) -> A,
     ) -> Option<()> {
-        let mut pairs = places.zip(values);
+        let mut pairs = places.iter().copied().zip(values);
         let Some((mut place, first)) = pairs.next() else {
             return Some(());
         };
