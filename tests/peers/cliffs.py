@@ -1,7 +1,7 @@
 """Programs that are no dense product beside numpy, scipy and JAX: sorting, scatters, running sums, stencils, powers, reductions over the first index, loops over cells. Ratios are a
 peer's time over einc's: above 1, einc is faster.
 
-    EINC=target/release/einc python tests/peers/cliffs.py [sort] [scatter] [scan] [stencil] [columns] [powers] [other] [cells]     all subjects without any
+    EINC=target/release/einc python tests/peers/cliffs.py [sort] [scatter] [scan] [stencil] [columns] [places] [powers] [other] [cells]     all subjects without any
     EIN_THREADS=1 EIN_PEER_CLOCK=processor python ...      processor time of one thread: the steadier measure on a busy machine
 
 A program is a loop, each round of which does the same on numbers that depend on the round, and what it takes is the difference between a run of many rounds
@@ -253,6 +253,45 @@ output c
                 {"A": a},
                 contestants,
             )
+
+
+def places():
+    """Results whose neighbours are far apart in what is read, or anywhere in it, and sums at places that data say."""
+    from scipy.sparse import csr_matrix
+
+    n, m = 2048, 1024
+    a, b, t = generator.random((n, m), np.float32), generator.random((n, m), np.float32), generator.integers(0, m, m)
+    for name, statement, peer in (
+        ("2 * A[i,j] at [j,i]", "y[j,i] = (A[i,j] + c) * 2", lambda: np.ascontiguousarray(((a + 0.1) * 2).T)),
+        ("A[i,j] + B[i,j] at [j,i]", "y[j,i] = A[i,j] + B[i,j] + c", lambda: np.ascontiguousarray((a + b + 0.1).T)),
+        ("A[i,t[j]] + B[i,j]", "y[i,j] = A[i,t[j]] + B[i,j] + c", lambda: np.take(a, t, 1) + b + 0.1),
+    ):
+        arrays = {x: y for x, y in (("A", a), ("B", b), ("t", t)) if f"{x}[" in statement}
+        inputs = "\n".join(f"input {x}: {'i64[M]' if x == 't' else 'f32[N, M]'}" for x in arrays)
+        text = f"dim N = {n}; dim M = {m}\n{inputs}\nrepeat r < ROUNDS {{\n  state c = 0.0\n  {statement}\n  next c = 0.001 * y[0,0]\n}}\noutput c\n"
+        compare(f"{name}, {n} x {m}", text, arrays, {"numpy": peer})
+    e, v = 5_000_000, 500_000
+    row, col = np.sort(generator.integers(0, v, e)), generator.integers(0, v, e)
+    w, x = generator.random(e), generator.random(v)
+    matrix = csr_matrix((w, (row, col)), shape=(v, v))
+    compare(
+        f"y[row[e]] += w[e] * x[col[e]], {e} entries in order",
+        f"""dim E = {e}; dim V = {v}
+input row: i64[E]
+input col: i64[E]
+input w: f64[E]
+input x: f64[V]
+repeat r < ROUNDS {{
+  state c = f64(0.0)
+  u[i] = x[i] + c
+  y[row[e]]: f64[V] += w[e] * u[col[e]]
+  next c = 0.001 * y[0]
+}}
+output c
+""",
+        {"row": row, "col": col, "w": w, "x": x},
+        {"scipy, of rows": lambda: matrix @ x, "bincount": lambda: np.bincount(row, w * x[col], v)},
+    )
 
 
 def powers():
@@ -507,7 +546,7 @@ def peers_torch():
     return torch
 
 
-for subject in (sort, scatter, scan, stencil, columns, powers, other, cells):
+for subject in (sort, scatter, scan, stencil, columns, places, powers, other, cells):
     if not sys.argv[1:] or subject.__name__ in sys.argv[1:]:
         print(subject.__name__)
         subject()
