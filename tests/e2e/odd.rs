@@ -332,6 +332,17 @@ fn params_that_begin_alike_have_their_own_files() {
     assert_eq!(done.stdout, "c = [21. 42. 63.]\n");
 }
 
+/// A gradient in a loop that comes to nothing, so that its statement reads nothing of the loop any more.
+#[test]
+fn a_statement_may_come_to_read_nothing_of_its_loop() {
+    prints(
+        "input y: f64[4] = iota\ninput w: f64[5] = iota\n\
+         repeat t < 3 { state s[i < 3] = 0.0; next s[i < 3] = sum[r < 3] f64(t) * where(i < 0, y[t], w[i]) }\n\
+         g = grad(sum[i] s[i]^2, y)\noutput s\noutput g\n",
+        "s = [ 0.  6. 12.]\ng = [0. 0. 0. 0.]\n",
+    );
+}
+
 /// What is stored rounded and taken further in a wider type has that type, and its digits.
 #[test]
 fn what_was_rounded_has_the_type_that_it_is_converted_to() {

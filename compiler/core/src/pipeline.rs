@@ -175,7 +175,7 @@ fn passes(
     let program = search::repeats::once(&search::memory_order::in_memory_order(&program));
     let shared = search::share::Shared {
         output_names: named.output_names,
-        ..search::share::share(&search::select::select(&program))
+        ..search::share::share(&search::select::select(&program).settled())
     };
     einsum::verify::verify(&shared.program).map_err(|what| format!("einsum: {what}"))?;
     match fitting(&shared, options, (deadline, soon)) {

@@ -23,6 +23,25 @@ impl Program {
         Some(self)
     }
 
+    /// The program in which every statement is in the innermost block of what it reads. A statement that came to read less may be in none.
+    #[must_use]
+    pub fn settled(mut self) -> Program {
+        let mut moves = false;
+        for at in 0..self.tensors.len() {
+            if let Definition::Statement { operands, .. } = &self.tensors[at].definition {
+                let block = self.innermost(operands);
+                moves |= block != self.tensors[at].block;
+                self.tensors[at].block = block;
+            }
+        }
+        match moves {
+            true => self
+                .arranged()
+                .expect("a statement that reads less needs no tensor that it did not need"),
+            false => self,
+        }
+    }
+
     /// The tensors in a right order; `None` if a tensor needs itself without a state between. What blocks name may be
     /// unknown yet.
     pub fn order(&self) -> Option<Vec<TensorId>> {

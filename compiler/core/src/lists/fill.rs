@@ -124,7 +124,7 @@ mod tests {
             ("a1[i] + a0[i]", 0.0, None),
             ("a1[i] / a0[i]", 0.0, None),
             (
-                "where(a0[i] > 0.0 and a1[i] > 0.0, a1[i], 0.0)",
+                "where(and(a0[i] > 0.0, a1[i] > 0.0), a1[i], 0.0)",
                 0.0,
                 Some(0.0),
             ),

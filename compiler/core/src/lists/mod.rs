@@ -107,8 +107,13 @@ pub fn in_training(
                 }));
             }
         }
-        columns.retain(|column| reads(block.step.values(), &column.name));
-        let is_read = |input: &BatchInput| reads(block.step.values(), &input.name);
+        let statistics = block.statistics.as_ref().map(|(_, program)| program);
+        let programs: Vec<&Program> = (block.step.values())
+            .chain(&block.apply)
+            .chain(statistics)
+            .collect();
+        columns.retain(|column| reads(programs.iter().copied(), &column.name));
+        let is_read = |input: &BatchInput| reads(programs.iter().copied(), &input.name);
         block
             .inputs
             .retain(|input| !listed.contains_key(&input.name) || is_read(input));

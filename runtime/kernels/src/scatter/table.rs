@@ -128,6 +128,7 @@ pub(super) fn together<A: Copy>(
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
@@ -136,10 +137,10 @@ mod tests {
         let mut first = Table::growing(10 * GROWTH, 0, &room);
         let mut second = Table::growing(10 * GROWTH, 0, &room);
         for place in [7, 7, 9] {
-            first.at(place, 1).map(|sums| sums[0] += 1);
+            first.at(place, 1).unwrap()[0] += 1;
         }
         assert!(first.at(6, 1).is_none());
-        second.at(9, 2).map(|sums| sums.fill(5));
+        second.at(9, 2).unwrap().fill(5);
         assert!(second.at(9 + 3 * GROWTH, 1).is_none());
         let total = together(vec![first, second], 10 * GROWTH, 0, |a, b| a + b);
         assert_eq!(total[6..12], [0, 2, 0, 6, 5, 0]);
