@@ -1,9 +1,9 @@
 //! Programs over the listed elements of inputs of which a file lists few.
 //!
-//! A list is tensors: the values, and the positions along each dimension. A reduction whose value is its neutral element wherever the input is
-//! 0 goes through the list alone, and one whose value there depends on the output alone nearly so. A tensor that is one number wherever the input is 0 has a list at the same places; a tensor that lists read
-//! is computed at their places. Terms that are not listed are left out also where another factor is infinite or NaN. Must not know files, nor
-//! how a sum is computed.
+//! A list is tensors: the values, and the positions along each dimension. A reduction whose value is its neutral element wherever the input
+//! is 0 goes through the list alone, and nearly so one whose value there depends on the output alone. A tensor that is one number wherever the
+//! input is 0 has a list at the same places. A tensor that lists read is computed at their places. Terms that are not listed are left out also
+//! where another factor is infinite or NaN. Must not know files, nor how a sum is computed.
 //!
 //! ```text
 //! C: f32[9, 4] = [i: 9, j: 4 | k: 8] sum A[i, k] * X[k, j]                              with 5 elements of A listed

@@ -223,23 +223,24 @@ impl Factors {
         self.over.is_empty() && self.under.is_empty() && !self.negative
     }
 
-    fn separate(&mut self, graph: &Graph, depends: &[u128], further: u128, id: NodeId) {
+    /// Takes a term apart, in the order in which it is written. A product may be long, so factors that wait stand in a list.
+    fn separate(&mut self, graph: &Graph, depends: &[u128], further: u128, term: NodeId) {
         let is_fixed = |id: NodeId| depends[id.0 as usize] & further == 0;
-        match graph.node(id) {
-            _ if is_fixed(id) => self.over.push(id),
-            Node::Apply(Function::Mul, of) => {
-                self.separate(graph, depends, further, of[0]);
-                self.separate(graph, depends, further, of[1]);
+        let mut open = vec![term];
+        while let Some(id) = open.pop() {
+            match graph.node(id) {
+                _ if is_fixed(id) => self.over.push(id),
+                Node::Apply(Function::Mul, of) => open.extend([of[1], of[0]]),
+                Node::Apply(Function::Div, of) if is_fixed(of[1]) => {
+                    self.under.push(of[1]);
+                    open.push(of[0]);
+                }
+                Node::Apply(Function::Neg, of) => {
+                    self.negative = !self.negative;
+                    open.push(of[0]);
+                }
+                _ => self.rest.push(id),
             }
-            Node::Apply(Function::Div, of) if is_fixed(of[1]) => {
-                self.separate(graph, depends, further, of[0]);
-                self.under.push(of[1]);
-            }
-            Node::Apply(Function::Neg, of) => {
-                self.negative = !self.negative;
-                self.separate(graph, depends, further, of[0]);
-            }
-            _ => self.rest.push(id),
         }
     }
 }
