@@ -292,7 +292,7 @@ fn what_depends_on_the_place_alone_is_computed_once() {
 
 #[test]
 fn tensors_are_computed_at_the_places_that_are_read() {
-    // What a list reads of a product is as many rows' products as there are places. It may itself read such a tensor.
+    // Of a product, a list reads as many sums as it has places. A tensor that is computed there may itself read such a tensor.
     insta::assert_snapshot!(listed(
         "p: f32[12, 20] = [i: 12, j: 20 | k: 3] sum U[i, k] * V[j, k]\n\
          c: f32[12, 20] = [i: 12, j: 20] p[i, j] + d[i] + b[j]\n\

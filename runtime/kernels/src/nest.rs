@@ -53,7 +53,7 @@ pub(crate) struct Nest {
     /// How many of the strip's first indices are the output's: all if lanes are output points; some if there is room for
     /// several short reductions in a strip, each a run of lanes.
     pub outputs: usize,
-    /// Whether a strip is a patch: pieces, as long as all its indices but the first one make them, of as many rows of the output as it has
+    /// True if a strip is a patch: pieces, as long as all its indices but the first one make them, of as many rows of the output as it has
     /// values of the first one. It is none if its lanes are neighbours in the output.
     pub patch: bool,
     /// About how long a point takes; only comparisons mean something.

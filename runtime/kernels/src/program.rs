@@ -36,7 +36,7 @@ pub(crate) struct Request<'a, 'r> {
     pub lanes: Option<bool>,
     /// Whether a strip holds neighbours along the last output index only.
     pub apart: bool,
-    /// Whether a strip may be a patch: pieces of several rows of the output.
+    /// True if a strip may be a patch: pieces of several rows of the output.
     pub patches: bool,
 }
 

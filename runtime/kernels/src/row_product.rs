@@ -101,7 +101,7 @@ struct Points<'t, 'a, T> {
     sides: &'t [Elements<'a, T>; 2],
     width: usize,
     points: Range<usize>,
-    /// Whether terms are squares of differences, not products.
+    /// True if terms are squares of differences, not products.
     differences: bool,
     to: &'t mut [T],
 }

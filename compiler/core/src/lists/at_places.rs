@@ -1,4 +1,4 @@
-//! What a statement over a list reads at its places: values of lists at the same places, and tensors that are computed there alone.
+//! Elements that a statement over a list reads at its places: values of lists at the same places, and tensors that are computed there alone.
 //!
 //! A tensor is computed at the places if that is few of its elements, so that a product of which few elements are read costs as much as they
 //! do. Must not know how a statement comes to go over a list.

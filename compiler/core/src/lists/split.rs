@@ -168,7 +168,7 @@ fn reading(over: OverList, made: &[(NodeId, TensorId, DType)]) -> OverList {
 }
 
 impl OverList {
-    /// The same in canonical form.
+    /// Brings the statement into canonical form.
     fn canonical(self) -> OverList {
         let (kernel, operands) = statement(self.kernel, &self.operands);
         OverList {

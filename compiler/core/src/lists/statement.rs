@@ -76,7 +76,7 @@ impl Lists {
         }
         let reaches =
             |(index, size): (&IndexId, &u64)| kernel.indices[index.0 as usize].extent >= *size;
-        // What is out of range may be read by no other statement.
+        // No other statement may read elements that are out of range.
         if access
             .indices
             .iter()

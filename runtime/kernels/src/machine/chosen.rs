@@ -1,6 +1,6 @@
 //! Reads at positions that are looked up lane by lane.
 //!
-//! What is the same in all lanes is found once a strip. Must not know how a position is computed.
+//! Positions that all lanes share are found once a strip. Must not know how a position is computed.
 //!
 //! ```text
 //! a0[i, t[j]] at i = 3, t = 2 0 9 1   of a0[8, 5]   ->   elements 17 15, lane 2 is missing, element 16

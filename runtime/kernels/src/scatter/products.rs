@@ -21,7 +21,7 @@ use ein_plan::{DType, Function, Kernel, Node, NodeId};
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 
-/// What is multiplied.
+/// The factors of a product, by their type.
 enum Factors<'a> {
     F32(Vec<Factor<'a, f32>>),
     F64(Vec<Factor<'a, f64>>),

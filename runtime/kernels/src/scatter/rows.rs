@@ -228,7 +228,7 @@ impl<'a> Rows<'a> {
         } else if rows > COUNTED * numbers.len() || rayon::current_num_threads() > FEW_THREADS {
             numbers.par_sort_unstable();
         } else {
-            // What has no row is behind the last one.
+            // Points without a row stand behind the last one.
             let row = |number: u64| ((number >> 32) as usize).min(rows);
             let mut ends = vec![0u32; rows + 1];
             numbers.iter().for_each(|number| ends[row(*number)] += 1);

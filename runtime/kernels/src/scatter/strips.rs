@@ -62,7 +62,7 @@ pub(super) fn tables(points: u64) -> u64 {
 }
 
 pub(super) struct Scatter<'p, 'a> {
-    /// Whether neighbours along the last dimension of a strip go to neighbours in the output.
+    /// True if neighbours along the last dimension of a strip go to neighbours in the output.
     pub runs: bool,
     /// Elements of the output.
     pub size: usize,
@@ -72,11 +72,11 @@ pub(super) struct Scatter<'p, 'a> {
     /// Distance in the output between neighbours along each index; 0 for reduced ones.
     pub strides: &'p [usize],
     pub places: &'p [(usize, NodeId)],
-    /// Whether points seem to come in the order of their places.
+    /// True if points seem to come in the order of their places.
     pub ascending: bool,
 }
 
-/// What a scatter adds up in.
+/// The type of the sums of a scatter.
 trait Total: Copy + Send + Sync {
     /// The values that were found.
     fn of(found: &Found) -> &[Self];

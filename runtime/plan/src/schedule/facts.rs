@@ -67,7 +67,8 @@ impl<'a> Facts<'a> {
         looked_up.is_none().then_some(steps)
     }
 
-    /// The same, but for at most one position that does not follow from the indices: that position stands beside the distances.
+    /// The distances as [`Facts::steps`] gives them, but for at most one position that does not follow from the indices: that position stands
+    /// beside them.
     pub fn steps_but_one(&self, id: NodeId, dtype: DType) -> Option<(Vec<i64>, Option<NodeId>)> {
         let Node::Read {
             operand,
