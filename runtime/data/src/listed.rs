@@ -19,7 +19,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// Some elements of an array, in ascending order of their places; no place stands twice.
 #[derive(Debug)]
@@ -28,6 +28,7 @@ pub(crate) struct Listed {
     /// Row-major numbers of the elements.
     places: Vec<u64>,
     values: Data,
+    listing: OnceLock<Listing>,
 }
 
 /// Reads the whole list from a file.
@@ -58,6 +59,7 @@ impl Listed {
                 header,
                 places,
                 values,
+                listing: OnceLock::new(),
             };
         }
         let mut order: Vec<usize> = (0..places.len()).collect();
@@ -93,11 +95,16 @@ impl Listed {
             header,
             places: firsts,
             values,
+            listing: OnceLock::new(),
         }
     }
 
     /// How many elements are listed, and in how many rows.
-    pub fn listing(&self) -> Listing {
+    pub fn listing(&self) -> &Listing {
+        self.listing.get_or_init(|| self.counted())
+    }
+
+    fn counted(&self) -> Listing {
         let Some((rows, inner)) = self.header.shape.split_first() else {
             return Listing {
                 count: self.count(),

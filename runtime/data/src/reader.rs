@@ -149,7 +149,7 @@ impl Reader {
         let Elements::Listed(unread, read) = &self.elements else {
             return Ok(None);
         };
-        Ok(Some(self.list(unread, read)?.listing()))
+        Ok(Some(self.list(unread, read)?.listing().clone()))
     }
 
     /// A column of the list of some rows, which are counted anew in that order: first by row, then in ascending order of places. There is room

@@ -8,6 +8,7 @@
 
 use crate::Chunk;
 use crate::looked::Looked;
+use crate::program::place_of;
 use ein_array::Data;
 use ein_plan::schedule::access::{Place, StridedAccess, lie_but_one, merged};
 use ein_plan::schedule::leaves::value;
@@ -89,16 +90,34 @@ value!(
 
 /// How a kernel's reads are seen.
 pub(crate) struct Sight<'k, 'a> {
-    pub(crate) kernel: &'k Kernel,
-    pub(crate) ranges: &'k [(i64, i64)],
-    pub(crate) operands: &'a [Chunk<'a>],
-    pub(crate) layout: Vec<Place>,
-    pub(crate) lengths: Vec<usize>,
-    pub(crate) of_point: Vec<usize>,
-    pub(crate) of_line: Vec<usize>,
+    kernel: &'k Kernel,
+    ranges: &'k [(i64, i64)],
+    operands: &'a [Chunk<'a>],
+    layout: Vec<Place>,
+    lengths: Vec<usize>,
+    of_point: Vec<usize>,
+    of_line: Vec<usize>,
 }
 
-impl<'a> Sight<'_, 'a> {
+impl<'k, 'a> Sight<'k, 'a> {
+    /// Of a kernel over `ranges`, with a line along the indices `of_line` for each value of `of_point`.
+    pub(crate) fn of(
+        kernel: &'k Kernel,
+        ranges: &'k [(i64, i64)],
+        operands: &'a [Chunk<'a>],
+        (of_point, of_line): (Vec<usize>, Vec<usize>),
+    ) -> Self {
+        Sight {
+            kernel,
+            ranges,
+            operands,
+            layout: operands.iter().map(place_of).collect(),
+            lengths: ranges.iter().map(|(_, n)| *n as usize).collect(),
+            of_point,
+            of_line,
+        }
+    }
+
     /// A read, and how far neighbours along a line lie apart.
     pub(crate) fn elements<T: Value>(
         &self,

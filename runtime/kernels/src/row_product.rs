@@ -9,7 +9,6 @@
 
 use crate::Chunk;
 use crate::line::{Elements, Sight, Value};
-use crate::program::place_of;
 use crate::wide::{self, Job};
 use crate::{memory, parallel, stream};
 use ein_array::{Array, Data};
@@ -34,29 +33,27 @@ pub(crate) fn run(
     let ranges = crate::signed(ranges);
     let rank = kernel.output_rank as usize;
     let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
-    let sight = Sight {
-        kernel,
-        ranges: &ranges,
-        operands,
-        layout: operands.iter().map(place_of).collect(),
-        of_point: (0..rank).collect(),
-        of_line: (rank..ranges.len()).collect(),
-        lengths: lengths.clone(),
-    };
+    let indices = ((0..rank).collect(), (rank..ranges.len()).collect());
+    let sight = Sight::of(kernel, &ranges, operands, indices);
     let mut column = memory::room(kernel.output[0], &lengths[..rank]);
     let width = lengths[rank..].iter().product();
     let inside = match (kernel.graph.dtype(kernel.root), column.data_mut()) {
-        (DType::F32, Data::F32(to)) => of_type::<f32>(&sight, width, to)?,
-        (DType::F64, Data::F64(to)) => of_type::<f64>(&sight, width, to)?,
+        (DType::F32, Data::F32(to)) => of_type::<f32>(kernel, &sight, width, to)?,
+        (DType::F64, Data::F64(to)) => of_type::<f64>(kernel, &sight, width, to)?,
         _ => return None,
     };
     inside.then_some(vec![column])
 }
 
 /// All points; whether all rows are inside.
-fn of_type<T: Float>(sight: &Sight<'_, '_>, width: usize, to: &mut [T]) -> Option<bool> {
-    let dtype = sight.kernel.graph.dtype(sight.kernel.root);
-    let (sides, differences) = sides(sight.kernel)?;
+fn of_type<T: Float>(
+    kernel: &Kernel,
+    sight: &Sight<'_, '_>,
+    width: usize,
+    to: &mut [T],
+) -> Option<bool> {
+    let dtype = kernel.graph.dtype(kernel.root);
+    let (sides, differences) = sides(kernel)?;
     let side = |at: usize| {
         let (elements, along) = sight.elements::<T>(sides[at], dtype)?;
         (along == 1).then_some(elements)

@@ -54,7 +54,6 @@ impl Lists {
             kernel,
             operands,
             entry,
-            ..
         } = &over;
         let mut result = OverList {
             kernel: Kernel {

@@ -14,7 +14,6 @@ use crate::Chunk;
 use crate::line::{FACTORS, Factor, Sight, Value};
 use crate::looked::Looked;
 use crate::parallel;
-use crate::program::place_of;
 use crate::wide::{self, Job};
 use ein_plan::schedule::leaves::value;
 use ein_plan::{DType, Function, Kernel, Node, NodeId};
@@ -65,21 +64,13 @@ impl<'a> Products<'a> {
             parts => (parts, true),
         };
         let to = Looked::of(kernel, expression, &of_point, ranges, operands)?;
-        let sight = Sight {
-            kernel,
-            ranges,
-            operands,
-            layout: operands.iter().map(place_of).collect(),
-            lengths,
-            of_point,
-            of_line: vec![],
-        };
+        let sight = Sight::of(kernel, ranges, operands, (of_point, vec![]));
         let dtype = kernel.graph.dtype(kernel.root);
         Some(Products {
             factors: match dtype {
-                DType::F32 => Factors::F32(factors(&sight, dtype)?),
-                DType::F64 => Factors::F64(factors(&sight, dtype)?),
-                DType::I64 => Factors::I64(factors(&sight, dtype)?),
+                DType::F32 => Factors::F32(factors(kernel, &sight, dtype)?),
+                DType::F64 => Factors::F64(factors(kernel, &sight, dtype)?),
+                DType::I64 => Factors::I64(factors(kernel, &sight, dtype)?),
                 _ => return None,
             },
             to,
@@ -120,9 +111,13 @@ impl<'a> Products<'a> {
 }
 
 /// The factors of a product.
-fn factors<'a, T: Value>(sight: &Sight<'_, 'a>, dtype: DType) -> Option<Vec<Factor<'a, T>>> {
-    let graph = &sight.kernel.graph;
-    let mut open: Vec<NodeId> = vec![sight.kernel.root];
+fn factors<'a, T: Value>(
+    kernel: &Kernel,
+    sight: &Sight<'_, 'a>,
+    dtype: DType,
+) -> Option<Vec<Factor<'a, T>>> {
+    let graph = &kernel.graph;
+    let mut open: Vec<NodeId> = vec![kernel.root];
     let mut factors = vec![];
     while let Some(id) = open.pop() {
         match graph.node(value(graph, id)) {

@@ -15,7 +15,6 @@ use crate::line::{FACTORS, Line, Scaled, Sight, Value};
 use crate::looked::Looked;
 use crate::math::{max_nan, min_nan};
 use crate::parallel;
-use crate::program::place_of;
 use crate::segment::Segment;
 use crate::stream;
 use crate::wide::{self, Job};
@@ -96,15 +95,7 @@ impl<'a> Rows<'a> {
             return None;
         }
         let to = Looked::of(kernel, expression, &of_point, ranges, operands)?;
-        let sight = Sight {
-            kernel,
-            ranges,
-            operands,
-            layout: operands.iter().map(place_of).collect(),
-            lengths,
-            of_point,
-            of_line,
-        };
+        let sight = Sight::of(kernel, ranges, operands, (of_point, of_line));
         let dtype = kernel.graph.dtype(kernel.root);
         let line = match dtype {
             DType::F32 => Line::F32(sight.scaled(kernel.root, dtype)?),
@@ -120,7 +111,7 @@ impl<'a> Rows<'a> {
             Line::F64(scaled) => is_plain(scaled),
             Line::I64(scaled) => is_plain(scaled),
         };
-        let table = width * sight.lengths[v] * size_of::<f64>();
+        let table = width * lengths[v] * size_of::<f64>();
         (table > NEAR || !plain).then_some(Rows {
             line,
             to,
