@@ -36,6 +36,7 @@ mod shims;
 mod shorthand;
 mod small_loops;
 mod sparse_files;
+mod sparse_products;
 mod spill;
 mod subnets;
 mod sweeps;

@@ -5,7 +5,7 @@ use einc_tests::{einc, root};
 use std::sync::OnceLock;
 
 /// The examples, with sizes for which planning is worth it.
-const EXAMPLES: [&str; 30] = [
+const EXAMPLES: [&str; 31] = [
     "attention",
     "block_inverse",
     "ccsd",
@@ -36,6 +36,7 @@ const EXAMPLES: [&str; 30] = [
     "smo",
     "spectral",
     "statistics",
+    "triangles",
 ];
 
 #[test]

@@ -94,7 +94,7 @@ output v
 "#;
 
 /// A Matrix Market file with `count` elements.
-fn few(rows: usize, columns: usize, count: usize) -> String {
+pub(super) fn few(rows: usize, columns: usize, count: usize) -> String {
     let mut text =
         format!("%%MatrixMarket matrix coordinate integer general\n{rows} {columns} {count}\n");
     for n in 0..count {
@@ -163,7 +163,7 @@ fn sums_over_lists_are_those_of_dense_inputs() {
 }
 
 /// The number of pages, and the links of the example: from, to.
-fn links() -> (usize, Vec<(usize, usize)>) {
+pub(super) fn links() -> (usize, Vec<(usize, usize)>) {
     let text = std::fs::read_to_string(root().join("examples/data/links.mtx")).unwrap();
     let numbers =
         |line: &str| -> Vec<usize> { line.split(' ').map(|word| word.parse().unwrap()).collect() };

@@ -2,7 +2,7 @@
 //!
 //! The calls of a kernel are made matrix by matrix, in parallel over matrices. A matrix that several calls share is factored once, and
 //! their right sides are solved together. What an operation computes is in `ein-matrix`, for `argsort` and `topk` in `order`, for
-//! `fft` in `fourier`.
+//! `fft` in `fourier`, for `find` and `listed_dot` in `listed`.
 //! Must not know plans.
 //!
 //! ```text
@@ -10,6 +10,7 @@
 //! ```
 
 mod fourier;
+mod listed;
 mod order;
 
 use crate::parallel;
@@ -19,6 +20,7 @@ use ein_matrix::{Matrix, Problem, Real};
 use ein_plan::library::Argument;
 use ein_plan::{DType, Function, IndexId, Kernel, Library};
 use order::Ranked;
+use std::borrow::Cow;
 
 /// Evaluates a kernel that is a library operation, on ranges of its indices.
 pub(crate) fn run(
@@ -36,6 +38,17 @@ pub(crate) fn run(
     let column = operands[library.arguments[0].operand as usize].columns[0];
     if matches!(library.operation, Function::Argsort | Function::Topk) {
         return call.ordered(column);
+    }
+    match library.operation {
+        Function::Find => return call.places(),
+        Function::ListedDot => {
+            return match kernel.output[0] {
+                DType::F64 => call.dots::<f64>(),
+                DType::F32 => call.dots::<f32>(),
+                _ => call.dots::<i64>(),
+            };
+        }
+        _ => {}
     }
     if library.operation == Function::Fft {
         return match column.dtype() {
@@ -287,6 +300,60 @@ impl Call<'_> {
             }
         }
         Ok(result)
+    }
+
+    /// `find`, for all calls at once.
+    fn places(&self) -> Result<Array, KernelError> {
+        let places = listed::places(&self.numbers(0), &self.numbers(1));
+        Ok(self.of_calls(Data::I64(places)))
+    }
+
+    /// `listed_dot`, for all calls at once.
+    fn dots<T: listed::Summed>(&self) -> Result<Array, KernelError> {
+        let whole: Vec<_> = (0..8).map(|number| self.numbers(number)).collect();
+        let values = |number: usize| {
+            let argument = &self.library.arguments[number];
+            T::of(self.operands[argument.operand as usize].columns[0].data())
+                .expect("the verifier of kernels holds that values have the type of the result")
+        };
+        let rows = |first: usize| listed::Rows {
+            ends: &whole[first],
+            positions: &whole[first + 1],
+            values: values(first + 2),
+        };
+        let positions = self.library.positions.unwrap_or(0) as usize;
+        let sums = listed::dots([&rows(0), &rows(3)], [&whole[6], &whole[7]], positions);
+        Ok(self.of_calls(T::data(sums)))
+    }
+
+    /// The whole numbers of an argument: a list, or one for each call. An argument of other values has none.
+    fn numbers(&self, number: usize) -> Cow<'_, [i64]> {
+        let argument = &self.library.arguments[number];
+        let chunk = &self.operands[argument.operand as usize];
+        let Data::I64(all) = chunk.columns[0].data() else {
+            return Cow::Borrowed(&[]);
+        };
+        if !argument.whole.is_empty() {
+            return Cow::Borrowed(all);
+        }
+        if let (&[Some(index)], &[own]) = (&argument.at[..], &self.library.batch[..])
+            && index == own
+        {
+            let (start, length) = self.ranges[index.0 as usize];
+            let first = (start - chunk.start[0]) as usize;
+            return Cow::Borrowed(&all[first..first + length as usize]);
+        }
+        let points = self.points(&self.library.batch);
+        let at = points
+            .iter()
+            .map(|point| all[self.place(argument, point).0]);
+        Cow::Owned(at.collect())
+    }
+
+    /// One element for each call.
+    fn of_calls(&self, data: Data) -> Array {
+        let shape = self.empty(data.dtype()).shape().to_vec();
+        Array::new(shape, data).expect("each call has one element")
     }
 
     /// Whether one call's result is the kernel's, element by element.

@@ -197,6 +197,13 @@ functions! {
     /// Library: eigenvalues of a square matrix, in the order of their real and then their imaginary parts, and eigenvectors
     /// (columns): the real parts of the values, their imaginary parts, and so of the vectors, one behind the other.
     Eig "eig" 1 1;
+    /// Library: the place of a number in an ascending list, -1 if it is not there. Not in the language: elements of a sparse tensor are found
+    /// by it.
+    Find "find" 2 1;
+    /// Library: the sum of the products of two rows' elements at the same positions. The rows of a sparse matrix are a list: where each row ends
+    /// in it, positions, ascending in a row, and values. After two matrices come the numbers of the two rows, and how many positions there may
+    /// be. Not in the language: products of sparse matrices are computed by it where few of their elements are read.
+    ListedDot "listed_dot" 8 1;
 }
 
 /// What `a % b` is of floating-point values: a - b floor(a / b) of the exact quotient, rounded once, with the sign of b also
@@ -251,7 +258,20 @@ impl Function {
         use Function::*;
         matches!(
             self,
-            Solve | Cholesky | Inv | Qr | Eigh | Eig | Svd | Logdet | Argsort | Topk | Lu | Fft
+            Solve
+                | Cholesky
+                | Inv
+                | Qr
+                | Eigh
+                | Eig
+                | Svd
+                | Logdet
+                | Argsort
+                | Topk
+                | Lu
+                | Fft
+                | Find
+                | ListedDot
         )
     }
 
@@ -299,7 +319,8 @@ impl Function {
             Add | Sub | Mul | FloorDiv | Rem | Pow | Min | Max | And | Or | Eq | Ne | Lt | Le
             | Gt | Ge | BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight | Popcount | Select
             | Neg | Not | Relu | Abs | Sign | Floor | Ceil | Round | Stop | Within | Solve
-            | Cholesky | Inv | Qr | Eigh | Eig | Svd | Logdet | Argsort | Topk | Lu | Fft => false,
+            | Cholesky | Inv | Qr | Eigh | Eig | Svd | Logdet | Argsort | Topk | Lu | Fft
+            | Find | ListedDot => false,
         }
     }
 
@@ -316,13 +337,18 @@ impl Function {
             let Some((values, indices)) = arguments.split_at_checked(self.arity()) else {
                 return wants("arguments");
             };
-            let ordered = matches!(self, Argsort | Topk);
-            let suits = |a: &DType| match ordered {
-                true => *a != DType::Bool,
-                false => a.is_float() && *a == values[0],
+            let suits = match self {
+                Argsort | Topk => values.iter().all(|a| *a != DType::Bool),
+                Find => values.iter().all(|a| *a == DType::I64),
+                ListedDot => (values.iter().enumerate()).all(|(number, a)| match number {
+                    2 | 5 => *a != DType::Bool && *a == values[2],
+                    _ => *a == DType::I64,
+                }),
+                _ => values.iter().all(|a| a.is_float() && *a == values[0]),
             };
-            return match values.iter().all(suits) && indices.iter().all(|i| *i == DType::I64) {
-                true if ordered => Ok(DType::I64),
+            return match suits && indices.iter().all(|i| *i == DType::I64) {
+                true if matches!(self, Argsort | Topk | Find) => Ok(DType::I64),
+                true if self == ListedDot => Ok(values[2]),
                 true => Ok(values[0]),
                 false => wants("values of one type and indices"),
             };

@@ -4,11 +4,12 @@
 //! element of the result that its *own* indices say. Operands are read at batch indices by their bare names and at
 //! [`whole`] dimensions: `:1` are the rows of the matrix (or the vector), `:2` its columns, wherever they stand, so that a
 //! transposed operand is only read otherwise. The columns of several right sides are a batch index. Several results lie one behind the other in the one own dimension. Such
-//! a kernel is a function of its indices like any other: it may be run on a part of any of them. Must not know how an
-//! operation is computed.
+//! a kernel is a function of its indices like any other: it may be run on a part of any of them. A number of a call is an operand that is
+//! read at batch indices alone. Must not know how an operation is computed.
 //!
 //! ```text
 //! (f64[3, 5, 5], f64[3, 5]) [p: 3, i: 5] f64 = solve(a0[p, :1, :2], a1[p, :1], i)
+//! (i64[900], i64[70]) [e: 70] i64 = find(a0[:1], a1[e])
 //! ```
 
 use crate::dtype::{DType, Scalar};
@@ -26,6 +27,8 @@ pub struct Library {
     pub own: Vec<IndexId>,
     /// The indices for each value of which there is a call, ascending.
     pub batch: Vec<IndexId>,
+    /// Of `listed_dot`: how many positions a row may have.
+    pub positions: Option<u64>,
 }
 
 /// An operand of a call.
@@ -86,7 +89,7 @@ impl Library {
             Function::Eigh => vec![n + n * n],
             Function::Eig => vec![2 * (n + n * n)],
             Function::Svd => vec![m * k + k + k * n],
-            Function::Logdet => vec![],
+            Function::Logdet | Function::Find | Function::ListedDot => vec![],
             Function::Argsort => vec![m],
             Function::Fft => vec![2 * m],
             _ => return None,
@@ -124,12 +127,21 @@ impl Library {
             Function::Eigh => 9.0 * n * n * n,
             Function::Eig => 25.0 * n * n * n,
             Function::Svd => 20.0 * m * n * k,
-            Function::Fft => 0.0,
+            Function::Fft | Function::Find | Function::ListedDot => 0.0,
             _ => 4.0 * m * m.max(2.0).log2(),
         };
         let rest = match self.operation {
             Function::Solve => 2.0 * n * n,
             Function::Fft => 5.0 * m * m.max(2.0).log2(),
+            Function::Find => m.max(2.0).log2(),
+            // The rows that are listed are taken to be equally long.
+            Function::ListedDot => {
+                let of_row = |ends: usize| {
+                    let length = |argument| self.matrix(kernel, argument).0 as f64;
+                    length(ends + 1) / length(ends).max(1.0)
+                };
+                2.0 * (of_row(0) + of_row(3)).max(1.0)
+            }
             _ => 0.0,
         };
         (cubes, rest)
@@ -149,12 +161,24 @@ pub(crate) fn verify(kernel: &Kernel) -> Result<(), String> {
         return Err("a library operation is not the whole kernel".into());
     }
     let library = read(kernel)?;
-    let ordered = matches!(library.operation, Function::Argsort | Function::Topk);
-    for argument in &library.arguments {
+    for (number, argument) in library.arguments.iter().enumerate() {
         let stored = kernel.operands[argument.operand as usize].columns[0];
-        let computed = matches!(stored, DType::F32 | DType::F64) && kernel.output == [stored];
-        if !computed && !ordered {
+        let is_result = kernel.output == [stored];
+        let suits = match library.operation {
+            Function::Argsort | Function::Topk => true,
+            Function::Find => stored == DType::I64,
+            Function::ListedDot if !matches!(number, 2 | 5) => stored == DType::I64,
+            Function::ListedDot => is_result && is_summed(stored),
+            _ => matches!(stored, DType::F32 | DType::F64) && is_result,
+        };
+        if !suits {
             return Err(format!("`{}` of {stored}", library.operation.name()));
+        }
+    }
+    if library.operation == Function::ListedDot {
+        let length = |argument: usize| library.matrix(kernel, argument).0;
+        if length(1) != length(2) || length(4) != length(5) || library.positions.is_none() {
+            return Err("a list of `listed_dot` has columns of several lengths, or it is not said how many positions there are".into());
         }
     }
     let (rows, columns) = library.matrix(kernel, 0);
@@ -198,6 +222,11 @@ pub(crate) fn verify(kernel: &Kernel) -> Result<(), String> {
     }
 }
 
+/// Returns whether `listed_dot` sums numbers of a type.
+pub const fn is_summed(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::F64 | DType::I64)
+}
+
 fn read(kernel: &Kernel) -> Result<Library, String> {
     let Node::Apply(operation, nodes) = kernel.graph.node(kernel.root) else {
         return Err("the root is no operation".into());
@@ -205,6 +234,11 @@ fn read(kernel: &Kernel) -> Result<Library, String> {
     let (values, own) = nodes
         .split_at_checked(operation.arity())
         .ok_or("a library operation has too few arguments")?;
+    let positions = match own {
+        [positions] if *operation == Function::ListedDot => number(&kernel.graph, *positions),
+        _ => None,
+    };
+    let own = if positions.is_some() { &[] } else { own };
     let own: Option<Vec<IndexId>> = own.iter().map(|id| kernel.graph.as_index(*id)).collect();
     let own = own.ok_or("an index of a library operation's result is none")?;
     let mut arguments = vec![];
@@ -216,6 +250,8 @@ fn read(kernel: &Kernel) -> Result<Library, String> {
         let suits = match operation {
             Function::Argsort | Function::Topk | Function::Fft => dimensions == 1,
             Function::Solve if number == 1 => dimensions == 1,
+            Function::Find => dimensions == usize::from(number == 0),
+            Function::ListedDot => dimensions == usize::from(number < 6),
             _ => dimensions == 2,
         };
         if !suits {
@@ -233,7 +269,16 @@ fn read(kernel: &Kernel) -> Result<Library, String> {
         arguments,
         batch: batch.collect(),
         own,
+        positions,
     })
+}
+
+/// A constant that counts.
+fn number(graph: &Graph, id: NodeId) -> Option<u64> {
+    match graph.node(id) {
+        Node::Constant(Scalar::Int(number)) => u64::try_from(*number).ok(),
+        _ => None,
+    }
 }
 
 fn argument(kernel: &Kernel, value: NodeId, own: &[IndexId]) -> Result<Argument, String> {
@@ -264,7 +309,7 @@ fn argument(kernel: &Kernel, value: NodeId, own: &[IndexId]) -> Result<Argument,
             index.ok_or("a batch position is no index of its own")?,
         ));
     }
-    if whole[0].is_none() {
+    if whole[0].is_none() && whole[1].is_some() {
         return Err("the first dimension of a library operation is missing".into());
     }
     Ok(Argument {

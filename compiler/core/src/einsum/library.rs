@@ -9,6 +9,7 @@
 //! ```
 
 mod eigen;
+mod listed;
 mod order;
 
 use super::scalar::stored;
@@ -125,6 +126,14 @@ fn one(
         let descends = library.operation == Function::Topk;
         let order = order::order(&arguments[0].2, stored, descends);
         return Some(order.into_iter().map(|at| Scalar::Int(at as i64)).collect());
+    }
+    if matches!(library.operation, Function::Find | Function::ListedDot) {
+        let columns = arguments.into_iter().map(|(_, _, elements)| elements);
+        let columns: Vec<Vec<Scalar>> = columns.collect();
+        return Some(vec![match library.operation {
+            Function::Find => listed::find(&columns[0], columns[1][0]),
+            _ => listed::dot(kernel.output[0], &columns),
+        }]);
     }
     let matrices: Vec<Matrix> = arguments
         .into_iter()

@@ -210,7 +210,9 @@ fn whole(function: Function, a: i64, b: i64, dtype: DType) -> Result<i64, NoValu
         | Function::Argsort
         | Function::Topk
         | Function::Lu
-        | Function::Fft => not_of(function, "whole numbers"),
+        | Function::Fft
+        | Function::Find
+        | Function::ListedDot => not_of(function, "whole numbers"),
     })
 }
 
@@ -324,6 +326,8 @@ fn real(function: Function, a: f64, b: f64) -> f64 {
         | Function::Argsort
         | Function::Topk
         | Function::Lu
-        | Function::Fft => not_of(function, "real numbers"),
+        | Function::Fft
+        | Function::Find
+        | Function::ListedDot => not_of(function, "real numbers"),
     }
 }

@@ -39,7 +39,12 @@ impl Lists {
                 let is_summed = access.indices.iter().any(|i| i.0 >= kernel.output_rank);
                 is_summed && (is_left_out || root.is_some_and(same))
             });
-        found.min_by_key(|access| self.points(kernel, access))
+        // What is left to be summed may be a product of lists; what is left of the output is not.
+        let outputs = |access: &Access| {
+            let listed = access.indices.iter().filter(|i| i.0 < kernel.output_rank);
+            kernel.output_rank as usize - listed.count()
+        };
+        found.min_by_key(|access| (self.points(kernel, access), outputs(access)))
     }
 
     /// The access to a pattern whose places are elements of the output, and the output's value at all other places.

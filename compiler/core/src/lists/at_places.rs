@@ -133,7 +133,24 @@ impl Lists {
                 listed: list.dims.iter().map(Option::is_some).collect(),
             });
         }
-        let tensor = self.computed_at(tensor, pattern, dims, depth)?;
+        let key = (tensor, pattern, dims.to_vec());
+        if let Some(known) = self.at_places.get(&key) {
+            let (tensor, listed) = (*known, dims.iter().map(Option::is_some).collect());
+            return Some(Found { tensor, listed });
+        }
+        let values = match self.lists.get(&tensor).cloned() {
+            Some(list) => {
+                let tensor = self.rewriting.result().tensor(tensor);
+                let (name, origin) = (tensor.name.clone(), tensor.origin);
+                self.found_at((&name, origin), &list, pattern, dims)
+            }
+            None => None,
+        };
+        let tensor = match values {
+            Some(values) => values,
+            None => self.computed_at(tensor, pattern, dims, depth)?,
+        };
+        self.at_places.insert(key, tensor);
         let listed = dims.iter().map(Option::is_some).collect();
         Some(Found { tensor, listed })
     }
@@ -146,10 +163,6 @@ impl Lists {
         dims: &[Option<usize>],
         depth: u32,
     ) -> Option<TensorId> {
-        let key = (id, pattern, dims.to_vec());
-        if let Some(known) = self.at_places.get(&key) {
-            return Some(*known);
-        }
         let tensor = self.rewriting.result().tensor(id);
         let Definition::Statement { kernel, operands } = &tensor.definition else {
             return None;
@@ -162,29 +175,30 @@ impl Lists {
                 None => count = count.saturating_mul(*extent),
             }
         }
-        let is_listed = |index: IndexId| dims.get(index.0 as usize).is_some_and(Option::is_some);
         let is_few = count.saturating_mul(SPARSE) <= elements(&tensor.shape);
         if !reaches || !is_few || depth >= DEEPEST {
             return None;
         }
+        let (name, origin) = (tensor.name.clone(), tensor.origin);
+        let mut own = (kernel.clone(), operands.clone());
+        let mut all = dims.to_vec();
+        let is_listed = |index: IndexId| dims.get(index.0 as usize).is_some_and(Option::is_some);
+        let is_whole = !is_guarded_by(&own.0, is_listed);
+        if !is_whole {
+            // It goes over a list itself. Of what it was before, few elements are computed if rows of two lists meet for each.
+            own = self.before.get(&id)?.clone();
+        }
+        let (kernel, operands) = (&own.0, &own.1);
         if kernel.library().is_some() || may_fault(kernel) || is_guarded_by(kernel, is_listed) {
             return None;
         }
-        let (kernel, operands) = (kernel.clone(), operands.clone());
-        let (name, origin) = (tensor.name.clone(), tensor.origin);
-        let mut all = dims.to_vec();
         all.resize(kernel.indices.len(), None);
-        let at = self.at_list(
-            (&name, origin),
-            (&kernel, &operands),
-            (pattern, &all),
-            depth + 1,
-        );
-        let values = self
-            .rewriting
-            .add_hidden(&format!("{name}.values"), at, origin);
-        self.at_places.insert(key, values);
-        Some(values)
+        let about = (&*name, origin);
+        let at = match is_whole {
+            true => self.at_list(about, (kernel, operands), (pattern, &all), depth + 1),
+            false => self.dotted_at(about, (kernel, operands), (pattern, &all), depth + 1)?,
+        };
+        Some((self.rewriting).add_hidden(&format!("{name}.values"), at, origin))
     }
 }
 

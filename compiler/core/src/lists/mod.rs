@@ -13,7 +13,9 @@
 mod access;
 mod at_places;
 mod completed;
+mod dot;
 mod fill;
+mod found;
 mod split;
 mod statement;
 
@@ -41,13 +43,15 @@ pub fn with_lists(program: &Program, listed: &BTreeMap<String, Listing>) -> Prog
         patterns: vec![],
         lists: BTreeMap::new(),
         at_places: BTreeMap::new(),
+        before: BTreeMap::new(),
         made: HashMap::new(),
     };
     for (old, tensor) in (0..).map(TensorId).zip(&program.tensors) {
         let mut tensor = lists.rewriting.copy(tensor);
-        let list = match &mut tensor.definition {
+        let (list, before) = match &mut tensor.definition {
             Definition::Statement { kernel, operands } => {
                 let list = lists.derived(&tensor.name, kernel, operands, tensor.origin);
+                let before = (kernel.clone(), operands.clone());
                 let over = (list.as_ref()).and_then(|list| lists.scattered(kernel, list));
                 (*kernel, *operands) = over.unwrap_or_else(|| {
                     lists.reduced((&tensor.name, tensor.origin), kernel, operands)
@@ -56,9 +60,10 @@ pub fn with_lists(program: &Program, listed: &BTreeMap<String, Listing>) -> Prog
                 if let Some(completed) = completed {
                     (*kernel, *operands) = completed;
                 }
-                list
+                let changed = *kernel != before.0;
+                (list, changed.then_some(before))
             }
-            _ => lists.of_input(&tensor, listed),
+            _ => (lists.of_input(&tensor, listed), None),
         };
         let is_input = matches!(tensor.definition, Definition::Source(_));
         let id = lists.rewriting.place(old, tensor);
@@ -66,6 +71,7 @@ pub fn with_lists(program: &Program, listed: &BTreeMap<String, Listing>) -> Prog
             lists.patterns[list.pattern.0].tensor = id;
         }
         lists.lists.extend(list.map(|list| (id, list)));
+        lists.before.extend(before.map(|before| (id, before)));
     }
     if lists.patterns.is_empty() {
         return program.clone();
@@ -186,6 +192,12 @@ fn elements(shape: &[u64]) -> u64 {
     shape.iter().fold(1, |n, extent| n.saturating_mul(*extent))
 }
 
+/// A kernel from its text.
+fn written(text: &str) -> Kernel {
+    text.parse()
+        .expect("the text of a kernel is one that kernels are printed as")
+}
+
 /// The number of a [`Pattern`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct PatternId(usize);
@@ -222,6 +234,8 @@ struct Lists {
     lists: BTreeMap<TensorId, List>,
     /// Tensors at the places of a pattern: by tensor and, for each dimension of it, the dimension of the pattern.
     at_places: BTreeMap<(TensorId, PatternId, Vec<Option<usize>>), TensorId>,
+    /// The statements over all elements in the place of which are statements over lists, by tensor.
+    before: BTreeMap<TensorId, (Kernel, Vec<TensorId>)>,
     /// Statements that several may read.
     made: HashMap<(Kernel, Vec<TensorId>), TensorId>,
 }

@@ -61,6 +61,8 @@ impl Lists {
         };
         let inner = renamed(inner.canonical(), &|index| IndexId(index.0 - entry as u32));
         let inner = statement(inner, &over.operands);
+        let dotted = self.dotted((name, origin), &inner.0, &inner.1);
+        let inner = dotted.unwrap_or(inner);
         let inner = self.made(&format!("{name}.place"), inner, origin);
         over.kernel.indices.truncate(entry + 1);
         if over.kernel.output_rank as usize > entry {

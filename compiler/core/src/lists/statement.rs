@@ -111,10 +111,27 @@ impl Lists {
     ) -> (Kernel, Vec<TensorId>) {
         let over = self.over_list(kernel, operands, pattern, dims, Places::AreOutput);
         let mut over = self.read_at_places(over, pattern, depth);
-        if !may_fault(kernel) {
+        let may_fault = may_fault(kernel);
+        if !may_fault {
             over = self.split(name, over, origin);
         }
-        statement(over.kernel, &over.operands)
+        let over = statement(over.kernel, &over.operands);
+        let dotted = (!may_fault).then(|| self.dotted((name, origin), &over.0, &over.1));
+        dotted.flatten().unwrap_or(over)
+    }
+
+    /// The output's values where some of its indices are positions of a pattern, if these are sums of products of two lists.
+    pub(super) fn dotted_at(
+        &mut self,
+        about: (&str, Origin),
+        (kernel, operands): (&Kernel, &[TensorId]),
+        (pattern, dims): (PatternId, &[Option<usize>]),
+        depth: u32,
+    ) -> Option<(Kernel, Vec<TensorId>)> {
+        let over = self.over_list(kernel, operands, pattern, dims, Places::AreOutput);
+        let over = self.read_at_places(over, pattern, depth);
+        let over = statement(over.kernel, &over.operands);
+        self.dotted(about, &over.0, &over.1)
     }
 
     /// A tensor as the sum of the values at its places, if it is 0 everywhere else.
@@ -129,25 +146,14 @@ impl Lists {
         }
         let rank = kernel.output_rank as usize;
         let pattern = self.pattern(list.pattern);
-        let mut over = OverList {
-            kernel: Kernel {
-                indices: kernel.indices[..rank].to_vec(),
-                output_rank: kernel.output_rank,
-                operands: vec![],
-                graph: Graph::default(),
-                root: NodeId(0),
-                guard: None,
-                reduction: Some(Reduction::Sum),
-                finish: true,
-                output: vec![dtype],
-            },
-            operands: vec![],
-            entry: IndexId(kernel.output_rank),
-        };
-        over.kernel.indices.push(Index {
+        let mut indices = kernel.indices[..rank].to_vec();
+        indices.push(Index {
             name: free_index(&kernel.indices),
             extent: pattern.count,
         });
+        let entry = IndexId(kernel.output_rank);
+        let mut over = OverList::new(indices, kernel.output_rank, dtype, entry);
+        over.kernel.reduction = Some(Reduction::Sum);
         let whole = |dim: &usize| list.dims[*dim].is_none();
         let shape = (0..rank)
             .filter(whole)
@@ -244,13 +250,32 @@ impl Lists {
 }
 
 impl OverList {
+    /// A statement that is still to be written, with an index that counts places.
+    pub fn new(indices: Vec<Index>, output_rank: u32, dtype: DType, entry: IndexId) -> OverList {
+        OverList {
+            kernel: Kernel {
+                indices,
+                output_rank,
+                operands: vec![],
+                graph: Graph::default(),
+                root: NodeId(0),
+                guard: None,
+                reduction: None,
+                finish: true,
+                output: vec![dtype],
+            },
+            operands: vec![],
+            entry,
+        }
+    }
+
     /// An index as a position.
-    fn index(&mut self, index: IndexId) -> NodeId {
+    pub fn index(&mut self, index: IndexId) -> NodeId {
         self.kernel.graph.add(Node::Index(index), DType::I64)
     }
 
     /// The position along a dimension of a pattern at the place that is counted.
-    fn position(&mut self, pattern: &Pattern, dim: usize) -> NodeId {
+    pub fn position(&mut self, pattern: &Pattern, dim: usize) -> NodeId {
         let shape = vec![pattern.count];
         self.read(pattern.positions[dim], DType::I64, shape, vec![], None)
     }
@@ -265,17 +290,28 @@ impl OverList {
         otherwise: Option<NodeId>,
     ) -> NodeId {
         let place = self.index(self.entry);
+        let positions = std::iter::once(place).chain(further).collect();
+        self.read_at((tensor, dtype, shape), positions, otherwise)
+    }
+
+    /// Reads a tensor of a type and shape at some positions.
+    pub fn read_at(
+        &mut self,
+        (tensor, dtype, shape): (TensorId, DType, Vec<u64>),
+        positions: Vec<NodeId>,
+        otherwise: Option<NodeId>,
+    ) -> NodeId {
         let node = Node::Read {
             operand: self.operand(tensor, dtype, shape),
             column: 0,
-            positions: std::iter::once(place).chain(further).collect(),
+            positions,
             otherwise,
         };
         self.kernel.graph.add(node, dtype.compute())
     }
 
     /// The number of an operand, which is added if it is none yet.
-    fn operand(&mut self, tensor: TensorId, dtype: DType, shape: Vec<u64>) -> u32 {
+    pub fn operand(&mut self, tensor: TensorId, dtype: DType, shape: Vec<u64>) -> u32 {
         let known = self.operands.iter().position(|operand| *operand == tensor);
         let number = known.unwrap_or_else(|| {
             self.operands.push(tensor);
@@ -336,7 +372,7 @@ fn restrict(kernel: &mut Kernel, in_range: NodeId) {
 }
 
 /// A name that no index has.
-fn free_index(indices: &[Index]) -> String {
+pub(super) fn free_index(indices: &[Index]) -> String {
     let taken = |name: &str| indices.iter().any(|index| index.name == name);
     let numbered = (1..).map(|number| format!("e{number}"));
     let mut names = std::iter::once("e".to_owned()).chain(numbered);

@@ -1,0 +1,434 @@
+//! Sums of products of two lists along one index, one for each place: rows of one list meet rows of the other.
+//!
+//! A list's rows along either dimension are where each ends, its positions and its values; by columns, the list is sorted once. Must not know
+//! how a statement comes to go over a list.
+//!
+//! ```text
+//! t.place: f32[5] = [e: 5 | k: 8] sum A[A.at1[e], k] * A[k, A.at0[e]]            with 5 elements of A: f32[8, 8] listed
+//!
+//! A.count: i64[8] = [x: 8 | f: 5] sum 1 if x == A.at0[f]
+//! A.ends: i64[8] = [x: 8 | y: 8] sum A.count[y] if y <= x
+//! A.order: i64[5] = [f: 5] argsort(A.at1[:1], f)
+//! A.along: i64[5] = [f: 5] A.at0[A.order[f]]
+//! A.terms: f32[5] = [f: 5] A.values[A.order[f]]
+//! t.place: f32[5] = [e: 5] listed_dot(A.ends[:1], A.at1[:1], A.values[:1], A.ends1[:1], A.along[:1], A.terms[:1], A.at1[e], A.at0[e], 8)
+//! ```
+
+use super::statement::OverList;
+use super::{Lists, PatternId, fill, written};
+use crate::einsum::TensorId;
+use crate::einsum::canonical::statement;
+use crate::rules::renamed;
+use ein_plan::library::{is_summed, whole};
+use ein_plan::{
+    DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Origin, Reduction,
+    Scalar,
+};
+
+/// Positions that a row may have, at most: where each stands in the row is written down.
+const MOST_POSITIONS: u64 = u32::MAX as u64;
+
+/// The rows of a list that a factor reads.
+#[derive(Clone, PartialEq)]
+struct Side {
+    pattern: PatternId,
+    /// The dimension of the pattern along which is summed.
+    along: usize,
+    /// The number of the row, a node of the statement.
+    row: NodeId,
+    /// The reads of the list: each with the operand that has the values.
+    reads: Vec<(NodeId, TensorId)>,
+    /// What the factors compute.
+    factors: Vec<NodeId>,
+}
+
+impl Lists {
+    /// A sum of products of rows of two lists by way of what both list; `None` if it is none.
+    pub(super) fn dotted(
+        &mut self,
+        (name, origin): (&str, Origin),
+        kernel: &Kernel,
+        operands: &[TensorId],
+    ) -> Option<(Kernel, Vec<TensorId>)> {
+        let rank = kernel.output_rank as usize;
+        let dtype = kernel.graph.dtype(kernel.root);
+        let is_sum = kernel.reduction == Some(Reduction::Sum)
+            && (kernel.guard.is_none() && kernel.finish && kernel.output == [dtype]);
+        if !is_sum || kernel.indices.len() != rank + 1 || rank > 126 || !is_summed(dtype) {
+            return None;
+        }
+        let positions = kernel.indices[rank].extent;
+        if positions >= MOST_POSITIONS {
+            return None;
+        }
+        let (sides, fixed) = self.sides(kernel, operands, IndexId(rank as u32))?;
+        let mut arguments: Vec<TensorId> = vec![];
+        for side in &sides {
+            let [ends, along] = self.rows(side, origin);
+            arguments.extend([
+                ends,
+                along,
+                self.values_of_rows(side, kernel, operands, origin),
+            ]);
+        }
+        let mut rows = vec![];
+        for side in &sides {
+            rows.push(self.row_numbers((name, origin), kernel, operands, side.row)?);
+        }
+        let call = self.call(
+            &kernel.indices[..rank],
+            dtype,
+            (&arguments, &rows),
+            positions,
+        );
+        if fixed.is_empty() {
+            return Some(call);
+        }
+        let dots = self.made(&format!("{name}.dot"), call, origin);
+        let indices = kernel.indices[..rank].to_vec();
+        let shape = indices.iter().map(|index| index.extent).collect();
+        let mut over = OverList {
+            kernel: Kernel {
+                indices,
+                reduction: None,
+                ..kernel.clone()
+            },
+            operands: operands.to_vec(),
+            entry: IndexId(0),
+        };
+        let at = (0..rank as u32).map(|index| over.index(IndexId(index)));
+        let at = at.collect();
+        let mut root = over.read_at((dots, dtype, shape), at, None);
+        for factor in fixed {
+            let product = Node::Apply(Function::Mul, vec![factor, root]);
+            root = over.kernel.graph.add(product, dtype);
+        }
+        over.kernel.root = root;
+        Some(statement(over.kernel, &over.operands))
+    }
+
+    /// The two sides of the products, and the factors that do not depend on the index along which is summed.
+    fn sides(
+        &self,
+        kernel: &Kernel,
+        operands: &[TensorId],
+        along: IndexId,
+    ) -> Option<([Side; 2], Vec<NodeId>)> {
+        let depends = kernel.graph.dependencies();
+        let (mut sides, mut fixed, mut open): (Vec<Side>, _, _) =
+            (vec![], vec![], vec![kernel.root]);
+        while let Some(id) = open.pop() {
+            match kernel.graph.node(id) {
+                _ if depends[id.0 as usize] >> along.0 & 1 == 0 => fixed.push(id),
+                Node::Apply(Function::Mul, of) => open.extend([of[1], of[0]]),
+                _ => {
+                    let side = self.side((kernel, operands), &depends, along, id)?;
+                    let same = |other: &&mut Side| {
+                        (other.pattern, other.along, other.row)
+                            == (side.pattern, side.along, side.row)
+                    };
+                    match sides.iter_mut().find(same) {
+                        None => sides.push(side),
+                        Some(known) => {
+                            known.reads.extend(side.reads);
+                            known.factors.extend(side.factors);
+                        }
+                    }
+                }
+            }
+        }
+        let is_zero_elsewhere = |side: &Side| {
+            let values = fill::values(&kernel.graph, |id| {
+                let (_, values) = side.reads.iter().find(|(read, _)| *read == id)?;
+                let mut lists = self.lists.values();
+                Some(lists.find(|list| list.values == *values)?.fill)
+            });
+            let factors = side.factors.iter().map(|id| values[id.0 as usize]);
+            let numbers: Option<Vec<f64>> = (factors.map(|value| Some(value?.as_f64()))).collect();
+            numbers.is_some_and(|numbers| {
+                numbers.contains(&0.0) && numbers.iter().all(|number| number.is_finite())
+            })
+        };
+        // Statements with the same factors in another order read the same sums.
+        sides.sort_by_key(|side| (side.pattern, side.along, side.row));
+        let sides: [Side; 2] = sides.try_into().ok()?;
+        sides
+            .iter()
+            .all(is_zero_elsewhere)
+            .then_some((sides, fixed))
+    }
+
+    /// The side that a factor is of: all that it reads is rows of lists of one pattern, at the same number.
+    fn side(
+        &self,
+        (kernel, operands): (&Kernel, &[TensorId]),
+        depends: &[u128],
+        along: IndexId,
+        factor: NodeId,
+    ) -> Option<Side> {
+        let mut side: Option<Side> = None;
+        let mut open = vec![factor];
+        while let Some(id) = open.pop() {
+            match kernel.graph.node(id) {
+                Node::Constant(_) => {}
+                Node::Convert(from) => open.push(*from),
+                Node::Apply(_, arguments) => open.extend(arguments),
+                Node::Index(_) => return None,
+                Node::Read {
+                    operand,
+                    positions,
+                    otherwise,
+                    ..
+                } => {
+                    let list = self.lists.get(&operands[*operand as usize])?;
+                    let pattern = self.pattern(list.pattern);
+                    let [Some(first), Some(second)] = list.dims[..] else {
+                        return None;
+                    };
+                    // Places that fill a list up do not ascend. Outside there may be nothing but what is not listed.
+                    let is_fill = |id: NodeId| match kernel.graph.node(id) {
+                        Node::Constant(value) => fill::is_same(*value, list.fill),
+                        _ => false,
+                    };
+                    if pattern.has_more || !otherwise.is_none_or(is_fill) {
+                        return None;
+                    }
+                    let is_along = |at: usize| kernel.graph.as_index(positions[at]) == Some(along);
+                    let (at, row) = match (is_along(0), is_along(1)) {
+                        (true, false) => (first, positions[1]),
+                        (false, true) => (second, positions[0]),
+                        _ => return None,
+                    };
+                    if depends[row.0 as usize] >> along.0 & 1 == 1 {
+                        return None;
+                    }
+                    let found = side.get_or_insert(Side {
+                        pattern: list.pattern,
+                        along: at,
+                        row,
+                        reads: vec![],
+                        factors: vec![factor],
+                    });
+                    if (found.pattern, found.along, found.row) != (list.pattern, at, row) {
+                        return None;
+                    }
+                    found.reads.push((id, list.values));
+                }
+            }
+        }
+        side
+    }
+
+    /// Where the rows of a side end in its list, and its positions by row.
+    fn rows(&mut self, side: &Side, origin: Origin) -> [TensorId; 2] {
+        let pattern = self.pattern(side.pattern);
+        let (count, by) = (pattern.count, 1 - side.along);
+        let (rows, name) = (pattern.shape[by], self.name_of(side.pattern));
+        let (numbers, along) = (pattern.positions[by], pattern.positions[side.along]);
+        let counts = written(&format!(
+            "(i64[{count}]) [x: {rows} | f: {count}] i64 = sum 1 if x == a0[f]"
+        ));
+        let counts = statement(counts, &[numbers]);
+        let counts = self.made(&format!("{name}.count"), counts, origin);
+        let ends = written(&format!(
+            "(i64[{rows}]) [x: {rows} | y: {rows}] i64 = sum a0[y] if y <= x"
+        ));
+        let ends = self.made(&format!("{name}.ends"), statement(ends, &[counts]), origin);
+        let along = match self.order(side, origin) {
+            None => along,
+            Some(order) => {
+                let sorted = written(&format!(
+                    "(i64[{count}], i64[{count}]) [f: {count}] i64 = a0[a1[f]]"
+                ));
+                let sorted = statement(sorted, &[along, order]);
+                self.made(&format!("{name}.along"), sorted, origin)
+            }
+        };
+        [ends, along]
+    }
+
+    /// The places of a side's list by row, where that is another order than its own.
+    fn order(&mut self, side: &Side, origin: Origin) -> Option<TensorId> {
+        let pattern = self.pattern(side.pattern);
+        let (count, by) = (pattern.count, 1 - side.along);
+        let numbers = pattern.positions[by];
+        let order = written(&format!(
+            "(i64[{count}]) [f: {count}] i64 = argsort(a0[:1], f)"
+        ));
+        let name = format!("{}.order", self.name_of(side.pattern));
+        (by != 0).then(|| self.made(&name, statement(order, &[numbers]), origin))
+    }
+
+    /// What the factors of a side are at the places of its list, by row.
+    fn values_of_rows(
+        &mut self,
+        side: &Side,
+        kernel: &Kernel,
+        operands: &[TensorId],
+        origin: Origin,
+    ) -> TensorId {
+        let count = self.pattern(side.pattern).count;
+        let dtype = kernel.output[0];
+        let order = self.order(side, origin);
+        if let ([(read, values)], [factor], None) = (&side.reads[..], &side.factors[..], order)
+            && read == factor
+            && self.rewriting.result().tensor(*values).dtype == dtype
+        {
+            return *values;
+        }
+        let index = Index {
+            name: "f".to_owned(),
+            extent: count,
+        };
+        let mut over = OverList::new(vec![index], 1, dtype, IndexId(0));
+        let place = match order {
+            Some(order) => over.read(order, DType::I64, vec![count], vec![], None),
+            None => over.index(IndexId(0)),
+        };
+        let mut operand_of = vec![];
+        for (read, values) in &side.reads {
+            let stored = self.rewriting.result().tensor(*values).dtype;
+            operand_of.push((*read, over.operand(*values, stored, vec![count])));
+        }
+        let first = over.operands.len() as u32;
+        over.operands.extend(operands);
+        over.kernel.operands.extend(kernel.operands.iter().cloned());
+        let graph = &mut over.kernel.graph;
+        let moved = graph.append(&kernel.graph, |graph, id, mut node, dtype| {
+            if let Node::Read {
+                operand,
+                positions,
+                otherwise,
+                ..
+            } = &mut node
+            {
+                match operand_of.iter().find(|(read, _)| *read == id) {
+                    Some((_, values)) => {
+                        (*operand, *positions, *otherwise) = (*values, vec![place], None);
+                    }
+                    None => *operand += first,
+                }
+            }
+            graph.add(node, dtype)
+        });
+        let factors = side.factors.iter().map(|id| moved[id.0 as usize]);
+        let product = |a, b| graph.add(Node::Apply(Function::Mul, vec![a, b]), dtype);
+        if let Some(root) = factors.reduce(product) {
+            over.kernel.root = root;
+        }
+        let name = format!("{}.terms", self.name_of(side.pattern));
+        let over = statement(over.kernel, &over.operands);
+        self.made(&name, over, origin)
+    }
+
+    /// The tensor of a row's numbers, and the indices at which it is read.
+    fn row_numbers(
+        &mut self,
+        (name, origin): (&str, Origin),
+        kernel: &Kernel,
+        operands: &[TensorId],
+        row: NodeId,
+    ) -> Option<(TensorId, Vec<IndexId>)> {
+        if let Node::Read {
+            operand,
+            column: 0,
+            positions,
+            otherwise: None,
+        } = kernel.graph.node(row)
+            && kernel.operands[*operand as usize].columns == [DType::I64]
+        {
+            let indices: Option<Vec<IndexId>> =
+                (positions.iter().map(|at| kernel.graph.as_index(*at))).collect();
+            let shape = &kernel.operands[*operand as usize].shape;
+            let is_whole = |indices: &Vec<IndexId>| {
+                let mut extents = indices.iter().zip(shape);
+                let differ = (1..indices.len()).all(|at| !indices[..at].contains(&indices[at]));
+                differ && extents.all(|(i, extent)| kernel.indices[i.0 as usize].extent == *extent)
+            };
+            if let Some(indices) = indices.filter(is_whole) {
+                return Some((operands[*operand as usize], indices));
+            }
+        }
+        let depends = kernel.graph.dependencies()[row.0 as usize];
+        let indices: Vec<IndexId> = (0..kernel.output_rank)
+            .filter(|index| depends >> index & 1 == 1)
+            .map(IndexId)
+            .collect();
+        if indices.is_empty() {
+            return None;
+        }
+        let own = |index: &IndexId| kernel.indices[index.0 as usize].clone();
+        let numbers = Kernel {
+            indices: indices.iter().map(own).collect(),
+            output_rank: indices.len() as u32,
+            root: row,
+            reduction: None,
+            output: vec![DType::I64],
+            ..kernel.clone()
+        };
+        let numbers = renamed(numbers.canonical(), &|index| {
+            let at = indices.iter().position(|own| *own == index);
+            IndexId(at.map_or(index.0, |at| at as u32))
+        });
+        let numbers = statement(numbers, operands);
+        Some((self.made(&format!("{name}.row"), numbers, origin), indices))
+    }
+
+    /// The call for each point of these indices.
+    fn call(
+        &self,
+        indices: &[Index],
+        dtype: DType,
+        (lists, rows): (&[TensorId], &[(TensorId, Vec<IndexId>)]),
+        positions: u64,
+    ) -> (Kernel, Vec<TensorId>) {
+        let mut graph = Graph::default();
+        let (mut operands, mut tensors, mut arguments) = (vec![], vec![], vec![]);
+        let first = whole(&mut graph, 1);
+        let whole = lists.iter().map(|list| (*list, None));
+        let numbers = rows.iter().map(|(rows, at)| (*rows, Some(at)));
+        for (tensor, at) in whole.chain(numbers) {
+            let own = self.rewriting.result().tensor(tensor);
+            let positions = match at {
+                None => vec![first],
+                Some(at) => {
+                    let index = |index: &IndexId| graph.add(Node::Index(*index), DType::I64);
+                    at.iter().map(index).collect()
+                }
+            };
+            let node = Node::Read {
+                operand: operands.len() as u32,
+                column: 0,
+                positions,
+                otherwise: None,
+            };
+            operands.push(Operand {
+                columns: vec![own.dtype],
+                shape: own.shape.clone(),
+            });
+            tensors.push(tensor);
+            arguments.push(graph.add(node, own.dtype.compute()));
+        }
+        let positions = Scalar::Int(i64::try_from(positions).unwrap_or(i64::MAX));
+        arguments.push(graph.add(Node::Constant(positions), DType::I64));
+        let root = graph.add(Node::Apply(Function::ListedDot, arguments), dtype);
+        let kernel = Kernel {
+            indices: indices.to_vec(),
+            output_rank: indices.len() as u32,
+            operands,
+            graph,
+            root,
+            guard: None,
+            reduction: None,
+            finish: true,
+            output: vec![dtype],
+        };
+        statement(kernel, &tensors)
+    }
+
+    /// The name of the input whose places a pattern has.
+    fn name_of(&self, pattern: PatternId) -> String {
+        let tensor = self.pattern(pattern).tensor;
+        self.rewriting.result().tensor(tensor).name.clone()
+    }
+}

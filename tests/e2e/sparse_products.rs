@@ -1,0 +1,89 @@
+//! Products of two sparse files, and elements of one at the places of another, on any number of sites.
+
+use crate::sparse_files::{few, links};
+use einc_tests::everywhere::everywhere;
+use einc_tests::{Tensor, einc_command, run};
+use std::collections::BTreeSet;
+
+#[test]
+fn triangles_of_a_file_of_links() {
+    let (_, links) = links();
+    let links: BTreeSet<(usize, usize)> = links.into_iter().filter(|(i, j)| i != j).collect();
+    let ways = |i: usize, j: usize| {
+        let through = links.iter().filter(|(from, _)| *from == i);
+        through
+            .filter(|(_, page)| links.contains(&(*page, j)))
+            .count() as f64
+    };
+    let shortcuts: Vec<f64> = links.iter().map(|(i, j)| ways(*i, *j)).collect();
+    let pairs: usize = (links.iter())
+        .map(|(_, j)| links.iter().filter(|(from, _)| from == j).count())
+        .sum();
+    let back = links.iter().filter(|(i, j)| links.contains(&(*j, *i)));
+    let pairs = pairs - back.count();
+    let sum: f64 = shortcuts.iter().sum();
+    let most = shortcuts.iter().copied().fold(0.0, f64::max);
+    assert!(sum > 100.0 && most > 1.0);
+    let names = ["shortcuts", "most", "closed"];
+    everywhere("triangles.ein", &[], &names, |output, how| {
+        assert_eq!(output("shortcuts").data, [sum], "{how}");
+        assert_eq!(output("most").data, [most], "{how}");
+        let error = output("closed").data[0] - sum / pairs as f64;
+        assert!(error.abs() < 1e-6, "{how}");
+    });
+}
+
+const PRODUCTS: &str = r#"
+dim N
+input A: f64[N, N] = load("a.mtx")
+input B: f64[N, N] = load("b.mtx")
+param d: f64[N] = normal(0, 1)
+t = sum[i,j,k] A[i,j] * d[j] * B[j,k] * A[i,k]
+C[i,j] = A[i,k] * B[j,k]
+y[i] = sum[j] where(B[j,i] != 0, B[j,i] * C[i,j], 0)
+s = sum[i,j] A[i,j] * B[j,i] * d[i]
+w[i<N,j<N,h<2] = where(B[i,j] != 0, B[i,j] * d[j] - h, -inf)
+near[i,h] = max[j] where(A[i,j] != 0, w[i,j,h], -inf)
+gt = grad(t * t + s, d)
+output t
+output y
+output s
+output near
+output gt
+"#;
+
+/// Values and gradients are those of dense inputs, and no plan has a dense input.
+#[test]
+fn products_of_two_files_are_those_of_dense_inputs() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("p.ein"), PRODUCTS).unwrap();
+    std::fs::write(at("a.mtx"), few(61, 61, 90)).unwrap();
+    std::fs::write(at("b.mtx"), few(61, 61, 110)).unwrap();
+    let names = ["t", "y", "s", "near", "gt"];
+    let values = |arguments: &[&str]| {
+        let mut command = einc_command(&["run", "p.ein", "--seed", "3"]);
+        for name in names {
+            command.args(["--save", &format!("{name}={name}.npy")]);
+        }
+        run(command.args(arguments).current_dir(&folder)).success();
+        names.map(|name| Tensor::read(&at(&format!("{name}.npy"))).data)
+    };
+    let dense = values(&["--formats", "dense"]);
+    assert!(dense[0][0].abs() > 0.01 && dense[2][0].abs() > 0.01);
+    for sites in ["1", "2", "3", "4", "5"] {
+        let lists = values(&["--sites", sites]);
+        for (name, (list, dense)) in names.iter().zip(lists.iter().zip(&dense)) {
+            for (x, y) in list.iter().zip(dense) {
+                let near = x == y || (x - y).abs() <= 1e-10 * (1.0 + y.abs());
+                assert!(near, "{name} on {sites} sites: {x}, not {y}");
+            }
+        }
+        let plan = run(einc_command(&["plan", "p.ein", "--sites", sites]).current_dir(&folder));
+        let plan = plan.success().stdout;
+        let mut relations = plan
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(1));
+        assert!(!relations.any(|name| name == "A" || name == "B"), "{plan}");
+    }
+}
