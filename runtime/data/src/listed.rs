@@ -125,11 +125,17 @@ impl Listed {
     }
 
     /// A column of the elements in some rows, by row in this order, and zeros in the last row up to so many; `None` if there is no room for all.
-    pub fn column_of_rows(&self, column: ListColumn, rows: &[u64], room: usize) -> Option<Data> {
+    /// Positions are of the type `dtype`.
+    pub fn column_of_rows(
+        &self,
+        (column, dtype): (ListColumn, DType),
+        rows: &[u64],
+        room: usize,
+    ) -> Option<Data> {
         let inner = self.header.shape.get(1..)?.iter().product::<u64>();
         let mut data = match column {
             ListColumn::Values => Data::room(self.header.dtype, room),
-            ListColumn::Positions(_) => Data::room(DType::I64, room),
+            ListColumn::Positions(_) => Data::room(dtype, room),
         };
         data.bytes_mut().fill(0);
         let mut done = 0;
@@ -145,9 +151,9 @@ impl Listed {
                     let size = self.header.dtype.size();
                     to.copy_from_slice(&self.values.bytes()[first * size..(first + count) * size]);
                 }
-                ListColumn::Positions(0) => fill(to, number as i64),
+                ListColumn::Positions(0) => fill(to, dtype, number as u64),
                 ListColumn::Positions(dim) => {
-                    let own = self.positions(dim as usize, (first as u64, count as u64));
+                    let own = self.positions(dim as usize, dtype, (first as u64, count as u64));
                     to.copy_from_slice(own.bytes());
                 }
             }
@@ -155,7 +161,11 @@ impl Listed {
         }
         if let ListColumn::Positions(0) = column {
             let last = rows.len().saturating_sub(1);
-            fill(data_range(&mut data, done, room - done)?, last as i64);
+            fill(
+                data_range(&mut data, done, room - done)?,
+                dtype,
+                last as u64,
+            );
         }
         Some(data)
     }
@@ -175,18 +185,26 @@ impl Listed {
         values
     }
 
-    /// The positions, along a dimension, of the elements with these numbers in the list.
-    pub fn positions(&self, dim: usize, (start, length): (u64, u64)) -> Data {
+    /// The positions, along a dimension, of the elements with these numbers in the list, in a type of whole numbers that holds them.
+    pub fn positions(&self, dim: usize, dtype: DType, (start, length): (u64, u64)) -> Data {
         let shape = &self.header.shape;
         let inner: u64 = shape[dim + 1..].iter().product();
         let (first, count) = (start as usize, length as usize);
-        let mut positions = Data::room(DType::I64, count);
-        if let Data::I64(positions) = &mut positions {
-            for (to, place) in positions.iter_mut().zip(&self.places[first..first + count]) {
-                *to = (place / inner % shape[dim]) as i64;
-            }
+        let places = &self.places[first..first + count];
+        let positions = places.iter().map(|place| place / inner % shape[dim]);
+        let mut data = Data::room(dtype, count);
+        match &mut data {
+            Data::U32(to) => to
+                .iter_mut()
+                .zip(positions)
+                .for_each(|(to, at)| *to = at as u32),
+            Data::I64(to) => to
+                .iter_mut()
+                .zip(positions)
+                .for_each(|(to, at)| *to = at as i64),
+            _ => {}
         }
-        positions
+        data
     }
 
     /// Fills the bytes of a row-major array, which is as long as the box.
@@ -226,10 +244,12 @@ fn data_range(data: &mut Data, first: usize, count: usize) -> Option<&mut [u8]> 
         .get_mut(first * size..(first + count) * size)
 }
 
-/// Fills the bytes of whole numbers with one of them.
-fn fill(bytes: &mut [u8], number: i64) {
-    let numbers = bytes.chunks_exact_mut(size_of::<i64>());
-    numbers.for_each(|to| to.copy_from_slice(&number.to_ne_bytes()));
+/// Fills the bytes of whole numbers of a type with one of them that it holds.
+fn fill(bytes: &mut [u8], dtype: DType, number: u64) {
+    let (size, number) = (dtype.size(), number.to_le_bytes());
+    for to in bytes.chunks_exact_mut(size) {
+        to.copy_from_slice(&number[..size]);
+    }
 }
 
 /// The sums of groups of values; a group is a range of `order`.

@@ -153,13 +153,13 @@ impl Reader {
     }
 
     /// A column of the list of some rows, which are counted anew in that order: first by row, then in ascending order of places. There is room
-    /// for `room` elements; what is left of it are zeros in the last row.
+    /// for `room` elements; what is left of it are zeros in the last row. Positions are of the type `dtype`, `U32` or `I64`.
     ///
     /// # Errors
     /// `E0704` if the file lists no elements, or more than there is room for.
     pub fn read_column_of_rows(
         &self,
-        column: ListColumn,
+        (column, dtype): (ListColumn, DType),
         rows: &[u64],
         room: usize,
     ) -> Result<Array, DataError> {
@@ -167,18 +167,22 @@ impl Reader {
         let Elements::Listed(unread, read) = &self.elements else {
             return Err(wrong(&"holds all elements, and no list of them"));
         };
-        let data = (self.list(unread, read)?).column_of_rows(column, rows, room);
+        let data = (self.list(unread, read)?).column_of_rows((column, dtype), rows, room);
         let data = data.ok_or_else(|| {
             wrong(&"was changed after the program was planned: it lists more elements in some rows")
         })?;
         Ok(Array::new(vec![room], data).expect("as many elements as there is room for"))
     }
 
-    /// A range (start and length) of a column of the list, in ascending order of places.
+    /// A range (start and length) of a column of the list, in ascending order of places. Positions are of the type `dtype`, `U32` or `I64`.
     ///
     /// # Errors
     /// `E0704` if the file lists no elements, or not so many.
-    pub fn read_column(&self, column: ListColumn, range: (u64, u64)) -> Result<Array, DataError> {
+    pub fn read_column(
+        &self,
+        (column, dtype): (ListColumn, DType),
+        range: (u64, u64),
+    ) -> Result<Array, DataError> {
         let wrong = |what: &dyn std::fmt::Display| self.place.error(WRONG_SHAPE, what);
         let Elements::Listed(unread, read) = &self.elements else {
             return Err(wrong(&"holds all elements, and no list of them"));
@@ -194,7 +198,7 @@ impl Reader {
                 if dim >= self.header().shape.len() {
                     return Err(wrong(&format_args!("has no dimension {dim}")));
                 }
-                list.positions(dim, range)
+                list.positions(dim, dtype, range)
             }
         };
         let shape = vec![range.1 as usize];

@@ -104,7 +104,7 @@ fn lists_of_rows_in_another_order() {
     let listing = reader.listed().unwrap().unwrap();
     assert_eq!((listing.count, listing.of_rows), (5, vec![2, 4]));
     let column = |column: ListColumn, rows: &[u64], room: usize| {
-        let array = reader.read_column_of_rows(column, rows, room);
+        let array = reader.read_column_of_rows((column, DType::I64), rows, room);
         array.map(|array| match array.data() {
             Data::I64(numbers) => numbers.clone(),
             other => panic!("{other:?}"),

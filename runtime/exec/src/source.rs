@@ -97,7 +97,7 @@ pub(crate) fn maker<'a>(
 /// Where the values of a tensor come from.
 enum Origin<'a> {
     File(Reader),
-    Column(Reader, ListColumn),
+    Column(Reader, (ListColumn, DType)),
     Made(&'a Source),
 }
 
@@ -128,11 +128,11 @@ impl<'a> Origin<'a> {
         if let Source::Listed {
             tensor,
             file,
-            dtype,
+            dtype: values,
             column,
         } = source
         {
-            let reader = opened_list(tensor, file.as_ref(), *dtype, options)?;
+            let reader = opened_list(tensor, file.as_ref(), *values, options)?;
             let listed = reader.listed().map_err(failed)?;
             if listed.map(|listed| listed.count) != shape.first().copied() {
                 let message = format!(
@@ -141,7 +141,7 @@ impl<'a> Origin<'a> {
                 );
                 return Err(RunError::new("E0704", ErrorKind::Data, message));
             }
-            return Ok(Origin::Column(reader, *column));
+            return Ok(Origin::Column(reader, (*column, dtype)));
         }
         let file = match (options.inputs.get(name), source) {
             (Some(file), _) => file.clone(),

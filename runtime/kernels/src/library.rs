@@ -310,44 +310,51 @@ impl Call<'_> {
 
     /// `listed_dot`, for all calls at once.
     fn dots<T: listed::Summed>(&self) -> Result<Array, KernelError> {
-        let whole: Vec<_> = (0..8).map(|number| self.numbers(number)).collect();
+        let ends = [0, 3].map(|number| self.numbers(number));
+        let numbers = [6, 7].map(|number| self.numbers(number));
         let values = |number: usize| {
-            let argument = &self.library.arguments[number];
-            T::of(self.operands[argument.operand as usize].columns[0].data())
+            T::of(self.column(number))
                 .expect("the verifier of kernels holds that values have the type of the result")
         };
-        let rows = |first: usize| listed::Rows {
-            ends: &whole[first],
-            positions: &whole[first + 1],
-            values: values(first + 2),
+        let count = self.library.positions.unwrap_or(0) as usize;
+        let rows = |number: usize| listed::Rows {
+            ends: &ends[number],
+            positions: listed::positions(self.column(3 * number + 1), count),
+            values: values(3 * number + 2),
         };
-        let positions = self.library.positions.unwrap_or(0) as usize;
-        let sums = listed::dots([&rows(0), &rows(3)], [&whole[6], &whole[7]], positions);
+        let sums = listed::dots([&rows(0), &rows(1)], [&numbers[0], &numbers[1]], count);
         Ok(self.of_calls(T::data(sums)))
     }
 
-    /// The whole numbers of an argument: a list, or one for each call. An argument of other values has none.
+    /// The elements of an argument that is a list.
+    fn column(&self, number: usize) -> &Data {
+        let argument = &self.library.arguments[number];
+        self.operands[argument.operand as usize].columns[0].data()
+    }
+
+    /// The whole numbers of an argument: a list, or one for each call.
     fn numbers(&self, number: usize) -> Cow<'_, [i64]> {
         let argument = &self.library.arguments[number];
         let chunk = &self.operands[argument.operand as usize];
-        let Data::I64(all) = chunk.columns[0].data() else {
-            return Cow::Borrowed(&[]);
+        let all = match argument.whole.is_empty() {
+            false => 0..chunk.columns[0].data().len(),
+            true => match (&argument.at[..], &self.library.batch[..]) {
+                (&[Some(index)], &[own]) if index == own => {
+                    let (start, length) = self.ranges[index.0 as usize];
+                    let first = (start - chunk.start[0]) as usize;
+                    first..first + length as usize
+                }
+                _ => {
+                    let points = self.points(&self.library.batch);
+                    let at = points.iter().map(|point| self.place(argument, point).0);
+                    return Cow::Owned(at.map(|at| whole(self.column(number), at)).collect());
+                }
+            },
         };
-        if !argument.whole.is_empty() {
-            return Cow::Borrowed(all);
+        match self.column(number) {
+            Data::I64(numbers) => Cow::Borrowed(&numbers[all]),
+            numbers => Cow::Owned(all.map(|at| whole(numbers, at)).collect()),
         }
-        if let (&[Some(index)], &[own]) = (&argument.at[..], &self.library.batch[..])
-            && index == own
-        {
-            let (start, length) = self.ranges[index.0 as usize];
-            let first = (start - chunk.start[0]) as usize;
-            return Cow::Borrowed(&all[first..first + length as usize]);
-        }
-        let points = self.points(&self.library.batch);
-        let at = points
-            .iter()
-            .map(|point| all[self.place(argument, point).0]);
-        Cow::Owned(at.collect())
     }
 
     /// One element for each call.
@@ -374,6 +381,15 @@ impl Call<'_> {
             .map(|(_, n)| *n as usize)
             .collect();
         Array::zeros(dtype, &shape)
+    }
+}
+
+/// A whole number of some elements; the verifier of kernels holds that they are of such a type.
+fn whole(data: &Data, at: usize) -> i64 {
+    match data {
+        Data::I64(numbers) => numbers[at],
+        Data::U32(numbers) => numbers[at].into(),
+        _ => 0,
     }
 }
 

@@ -5,6 +5,7 @@
 //! ```text
 //! w[e] * x[src[e], h]   ->   for each e: the line x[src[e], ..], times w[e]
 //! ```
+#![allow(unsafe_code)]
 
 use crate::Chunk;
 use crate::looked::Looked;
@@ -218,18 +219,29 @@ impl<T: Value> Elements<'_, T> {
             return Some(());
         };
         let mut rows = [0i64; ROWS];
-        let (all, start, count, stride) = (self.all, *start, *count, *stride);
+        let (start, count, stride) = (*start, *count as usize, *stride);
         for (part, to) in to.chunks_mut(ROWS).enumerate() {
             let begin = points.start + part * ROWS;
             let rows = &mut rows[..to.len()];
             looked.fill(begin..begin + to.len(), rows)?;
-            let from = first + begin * step;
-            for (number, (to, row)) in to.iter_mut().zip(&*rows).enumerate() {
-                let row = row.wrapping_sub(start) as usize;
-                if row >= count as usize {
-                    return None;
-                }
-                *to = change(*to, all[from + number * step + row * stride]);
+            // All rows are looked at first, so that nothing is asked where elements are read.
+            let mut outside = false;
+            for row in &mut *rows {
+                *row = row.wrapping_sub(start);
+                outside |= *row as u64 >= count as u64;
+            }
+            let own = self.all.get(first + begin * step..)?;
+            if outside || own.len() <= (to.len() - 1) * step + (count - 1) * stride {
+                return None;
+            }
+            // SAFETY: the number of a point is less than `to.len()`, and a row than `count`; the last such element is inside.
+            let element = |at: usize| unsafe { *own.get_unchecked(at) };
+            let points = to.iter_mut().zip(&*rows);
+            match (step, stride) {
+                (0, 1) => points.for_each(|(to, row)| *to = change(*to, element(*row as usize))),
+                _ => (points.enumerate()).for_each(|(number, (to, row))| {
+                    *to = change(*to, element(number * step + *row as usize * stride));
+                }),
             }
         }
         Some(())

@@ -12,13 +12,70 @@ use ein_array::Data;
 use ein_plan::schedule::access::{Place, lie, merged};
 use ein_plan::{DType, Kernel, Node, NodeId};
 
+/// Whole numbers as they are stored.
+#[derive(Clone, Copy)]
+enum Numbers<'a> {
+    I64(&'a [i64]),
+    U32(&'a [u32]),
+}
+
+impl<'a> Numbers<'a> {
+    fn of(data: &'a Data) -> Option<Numbers<'a>> {
+        match data {
+            Data::I64(numbers) => Some(Numbers::I64(numbers)),
+            Data::U32(numbers) => Some(Numbers::U32(numbers)),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn at(&self, at: usize) -> i64 {
+        match self {
+            Numbers::I64(numbers) => numbers[at],
+            Numbers::U32(numbers) => numbers[at].into(),
+        }
+    }
+
+    #[inline(always)]
+    fn get(&self, at: usize) -> Option<i64> {
+        match self {
+            Numbers::I64(numbers) => numbers.get(at).copied(),
+            Numbers::U32(numbers) => numbers.get(at).map(|number| (*number).into()),
+        }
+    }
+
+    /// Numbers at a distance from each other.
+    #[inline(always)]
+    fn fill(&self, (first, step): (usize, usize), to: &mut [i64]) {
+        match self {
+            Numbers::I64(numbers) => strided(&numbers[first..], step, to),
+            Numbers::U32(numbers) => strided(&numbers[first..], step, to),
+        }
+    }
+}
+
+#[inline(always)]
+fn strided<T: Copy + Into<i64>>(numbers: &[T], step: usize, to: &mut [i64]) {
+    match step {
+        0 => to.fill(numbers[0].into()),
+        1 => {
+            let numbers = &numbers[..to.len()];
+            (to.iter_mut().zip(numbers)).for_each(|(to, x)| *to = (*x).into());
+        }
+        step => {
+            let numbers = numbers.iter().step_by(step);
+            (to.iter_mut().zip(numbers)).for_each(|(to, x)| *to = (*x).into());
+        }
+    }
+}
+
 /// A number for each point.
 pub(crate) struct Looked<'a> {
     /// The numbers as they lie: the first point's, and how far the next one's is from there.
-    numbers: &'a [i64],
+    numbers: Numbers<'a>,
     at: (usize, usize),
     /// Where numbers are places in a list: the list, and the number of its first element.
-    list: Option<(&'a [i64], i64)>,
+    list: Option<(Numbers<'a>, i64)>,
 }
 
 impl<'a> Looked<'a> {
@@ -33,17 +90,16 @@ impl<'a> Looked<'a> {
         let layout: Vec<Place> = operands.iter().map(place_of).collect();
         let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
         let found = |id: NodeId| {
-            let lie = lie(kernel, id, DType::I64, ranges, &layout)?;
-            let Data::I64(numbers) = operands[lie.operand].columns[lie.column].data() else {
-                return None;
-            };
+            let of = |dtype| lie(kernel, id, dtype, ranges, &layout);
+            let lie = of(DType::I64).or_else(|| of(DType::U32))?;
+            let numbers = Numbers::of(operands[lie.operand].columns[lie.column].data())?;
             let is_fixed = |i: usize| points.contains(&i) || lie.steps[i] == 0 || lengths[i] == 1;
             let fixed = (0..ranges.len()).all(is_fixed);
             let at = (
                 lie.first(ranges, &[]) as usize,
                 merged(&lie.steps, points, &lengths)?,
             );
-            fixed.then_some((&numbers[..], at))
+            fixed.then_some((numbers, at))
         };
         if let Some((numbers, at)) = found(expression) {
             return Some(Looked {
@@ -64,42 +120,35 @@ impl<'a> Looked<'a> {
         let (chunk, [position]) = (&operands[*operand as usize], &positions[..]) else {
             return None;
         };
-        let Data::I64(elements) = chunk.columns[*column as usize].data() else {
-            return None;
-        };
+        let elements = Numbers::of(chunk.columns[*column as usize].data())?;
         let (numbers, at) = found(*position)?;
         Some(Looked {
             numbers,
             at,
-            list: Some((&elements[..], chunk.start[0] as i64)),
+            list: Some((elements, chunk.start[0] as i64)),
         })
     }
 
     /// The number of a point; `None` if it is read outside of its list.
     #[inline(always)]
     pub(crate) fn get(&self, point: usize) -> Option<i64> {
-        let number = self.numbers[self.at.0 + point * self.at.1];
+        let number = self.numbers.at(self.at.0 + point * self.at.1);
         let Some((list, first)) = self.list else {
             return Some(number);
         };
         let at = usize::try_from(number.wrapping_sub(first)).ok()?;
-        list.get(at).copied()
+        list.get(at)
     }
 
     /// The numbers of some points; `None` if one is read outside of its list.
     #[inline(always)]
     pub(crate) fn fill(&self, points: std::ops::Range<usize>, to: &mut [i64]) -> Option<()> {
         let (first, step) = self.at;
-        let numbers = &self.numbers[first + points.start * step..];
-        match step {
-            1 => to.copy_from_slice(&numbers[..points.len()]),
-            0 => to.fill(numbers[0]),
-            step => (to.iter_mut().zip(numbers.iter().step_by(step))).for_each(|(to, x)| *to = *x),
-        }
+        self.numbers.fill((first + points.start * step, step), to);
         if let Some((list, first)) = self.list {
             for to in to {
                 let at = usize::try_from(to.wrapping_sub(first)).ok()?;
-                *to = *list.get(at)?;
+                *to = list.get(at)?;
             }
         }
         Some(())

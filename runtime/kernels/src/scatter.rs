@@ -138,6 +138,10 @@ fn finished(kernel: &Kernel, rule: Rule, shape: &[usize], sums: &impl Sums) -> O
             Reduction::Prod => sums.floats(start, |x, y| x * y),
             _ => sums.floats(start, |x, y| x + y),
         };
+        if kernel.finish && is_carried_alone(rule.reduction) {
+            to[0].set_floats(0, &totals?);
+            return Some(vec![column]);
+        }
         for (at, float) in totals?.into_iter().enumerate() {
             let carrier = Carrier { float, ..neutral };
             store(at, carrier, &mut to);
@@ -156,6 +160,12 @@ fn finished(kernel: &Kernel, rule: Rule, shape: &[usize], sums: &impl Sums) -> O
         }
     }
     Some(vec![column])
+}
+
+/// Returns whether a reduction of floats is what was reduced, without more.
+fn is_carried_alone(reduction: Reduction) -> bool {
+    use Reduction::{Max, Min, Prod, Sum};
+    matches!(reduction, Max | Min | Prod | Sum)
 }
 
 /// Returns whether the places of some points ascend, and those of no others stand between them in the output.

@@ -7,6 +7,7 @@
 //! listed("A", f32, values, load("a.mtx"))    listed("A", f32, 0, unbound)
 //! ```
 
+use crate::dtype::{DType, Scalar};
 use serde::{Deserialize, Serialize};
 
 /// A tensor in a file.
@@ -27,11 +28,11 @@ pub enum Source {
     /// Bound when run; no default.
     Unbound,
     /// Every element the same.
-    Full(crate::dtype::Scalar),
+    Full(Scalar),
     /// 0, 1, 2, … in row-major order.
     Iota,
     /// These numbers, in row-major order.
-    Numbers(Vec<crate::dtype::Scalar>),
+    Numbers(Vec<Scalar>),
     /// Uniform in [lo, hi).
     Uniform {
         /// Lower end.
@@ -67,7 +68,7 @@ pub enum Source {
         /// Its default file.
         file: Option<FileRef>,
         /// Its element type.
-        dtype: crate::dtype::DType,
+        dtype: DType,
         /// Which column.
         column: ListColumn,
     },
@@ -85,8 +86,16 @@ pub enum Source {
 pub enum ListColumn {
     /// The elements.
     Values,
-    /// Their positions along this dimension of the tensor, as i64.
+    /// Their positions along this dimension of the tensor, of the type that [`position_type`] says.
     Positions(u32),
+}
+
+/// The stored type of positions along a dimension, the smallest of two that holds them all: sums over a list read little else.
+pub const fn position_type(extent: u64) -> DType {
+    match extent <= 1 << 32 {
+        true => DType::U32,
+        false => DType::I64,
+    }
 }
 
 /// One of the tensors that are stored behind each other: to everything outside of a plan a tensor of its own.

@@ -224,9 +224,10 @@ impl Lists {
         let pattern = self.pattern(side.pattern);
         let (count, by) = (pattern.count, 1 - side.along);
         let (rows, name) = (pattern.shape[by], self.name_of(side.pattern));
+        let [of_row, of_along] = [by, side.along].map(|dim| pattern.position_type(dim).name());
         let (numbers, along) = (pattern.positions[by], pattern.positions[side.along]);
         let counts = written(&format!(
-            "(i64[{count}]) [x: {rows} | f: {count}] i64 = sum 1 if x == a0[f]"
+            "({of_row}[{count}]) [x: {rows} | f: {count}] i64 = sum 1 if x == a0[f]"
         ));
         let counts = statement(counts, &[numbers]);
         let counts = self.made(&format!("{name}.count"), counts, origin);
@@ -238,7 +239,7 @@ impl Lists {
             None => along,
             Some(order) => {
                 let sorted = written(&format!(
-                    "(i64[{count}], i64[{count}]) [f: {count}] i64 = a0[a1[f]]"
+                    "({of_along}[{count}], i64[{count}]) [f: {count}] {of_along} = a0[a1[f]]"
                 ));
                 let sorted = statement(sorted, &[along, order]);
                 self.made(&format!("{name}.along"), sorted, origin)
@@ -252,8 +253,9 @@ impl Lists {
         let pattern = self.pattern(side.pattern);
         let (count, by) = (pattern.count, 1 - side.along);
         let numbers = pattern.positions[by];
+        let of_row = pattern.position_type(by).name();
         let order = written(&format!(
-            "(i64[{count}]) [f: {count}] i64 = argsort(a0[:1], f)"
+            "({of_row}[{count}]) [f: {count}] i64 = argsort(a0[:1], f)"
         ));
         let name = format!("{}.order", self.name_of(side.pattern));
         (by != 0).then(|| self.made(&name, statement(order, &[numbers]), origin))
@@ -335,7 +337,10 @@ impl Lists {
             positions,
             otherwise: None,
         } = kernel.graph.node(row)
-            && kernel.operands[*operand as usize].columns == [DType::I64]
+            && matches!(
+                kernel.operands[*operand as usize].columns[..],
+                [DType::I64 | DType::U32]
+            )
         {
             let indices: Option<Vec<IndexId>> =
                 (positions.iter().map(|at| kernel.graph.as_index(*at))).collect();

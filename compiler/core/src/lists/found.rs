@@ -78,7 +78,10 @@ impl Lists {
         if !inside.is_empty() {
             key = format!("where({inside}, {key}, -1)");
         }
-        let columns = vec![format!("i64[{count}]"); at.len()].join(", ");
+        let columns: Vec<String> = (at.iter())
+            .map(|dim| format!("{}[{count}]", places.position_type(*dim).name()))
+            .collect();
+        let columns = columns.join(", ");
         let kernel = written(&format!("({columns}) [e: {count}] i64 = {key}"));
         let positions: Vec<TensorId> = at.iter().map(|dim| places.positions[*dim]).collect();
         self.made(

@@ -20,7 +20,7 @@ mod split;
 mod statement;
 
 use crate::einsum::{Definition, Program, Rewriting, Role, Tensor, TensorId};
-use ein_plan::source::Listing;
+use ein_plan::source::{Listing, position_type};
 use ein_plan::training::{BatchInput, Carried, CarriedKind, Training};
 use ein_plan::{DType, Kernel, ListColumn, Origin, Scalar, Source};
 use std::collections::{BTreeMap, HashMap};
@@ -104,7 +104,10 @@ pub fn in_training(
         let mut columns = vec![];
         for input in &block.inputs {
             if listed.contains_key(&input.name) {
-                let all = columns_of((&input.name, input.dtype), &input.shape, &input.source);
+                // Rows are counted anew in each batch, which is not so long that their numbers need another type.
+                let mut shape = input.shape.clone();
+                shape[0] = 1;
+                let all = columns_of((&input.name, input.dtype), &shape, &input.source);
                 columns.extend(all.map(|(name, dtype, source)| BatchInput {
                     name,
                     dtype,
@@ -159,7 +162,7 @@ fn reads<'p>(programs: impl IntoIterator<Item = &'p Program>, name: &str) -> boo
 /// The columns of the list of an input: for each its name, element type and source. An input that is given has no other source.
 fn columns_of<'i>(
     (name, dtype): (&'i str, DType),
-    shape: &[u64],
+    shape: &'i [u64],
     source: &'i Source,
 ) -> impl Iterator<Item = (String, DType, Source)> + 'i {
     let positions = (0..shape.len() as u32).map(ListColumn::Positions);
@@ -182,7 +185,10 @@ fn columns_of<'i>(
         };
         Some(match column {
             ListColumn::Values => (format!("{name}.values"), dtype, source),
-            ListColumn::Positions(dim) => (format!("{name}.at{dim}"), DType::I64, source),
+            ListColumn::Positions(dim) => {
+                let dtype = position_type(shape[dim as usize]);
+                (format!("{name}.at{dim}"), dtype, source)
+            }
         })
     })
 }
@@ -212,6 +218,13 @@ struct Pattern {
     tensor: TensorId,
     /// True if there may be more places than the input lists, with the value 0.
     has_more: bool,
+}
+
+impl Pattern {
+    /// The stored type of the positions along a dimension.
+    fn position_type(&self, dim: usize) -> DType {
+        position_type(self.shape[dim])
+    }
 }
 
 /// A tensor as its values at the places of a pattern. Everywhere else it is one number.

@@ -276,8 +276,8 @@ impl OverList {
 
     /// The position along a dimension of a pattern at the place that is counted.
     pub fn position(&mut self, pattern: &Pattern, dim: usize) -> NodeId {
-        let shape = vec![pattern.count];
-        self.read(pattern.positions[dim], DType::I64, shape, vec![], None)
+        let (shape, dtype) = (vec![pattern.count], pattern.position_type(dim));
+        self.read(pattern.positions[dim], dtype, shape, vec![], None)
     }
 
     /// Reads a tensor at the place that is counted, and at further positions.

@@ -99,8 +99,8 @@ fn a_product_gathers_and_scatters() {
         5
     ), @r#"
     hidden A.values: f32[5] = listed("A", f32, values, load("a.mtx"))
-    hidden A.at0: i64[5] = listed("A", f32, 0, load("a.mtx"))
-    hidden A.at1: i64[5] = listed("A", f32, 1, load("a.mtx"))
+    hidden A.at0: u32[5] = listed("A", f32, 0, load("a.mtx"))
+    hidden A.at1: u32[5] = listed("A", f32, 1, load("a.mtx"))
     input X: f32[20, 3] = unbound
     C: f32[12, 3] = [i: 12, j: 3 | e: 5] sum A.values[e] * X[A.at1[e], j] if i == A.at0[e]
     output C
@@ -112,8 +112,8 @@ fn a_product_gathers_and_scatters() {
         5
     ), @r#"
     hidden A.values: f32[5] = listed("A", f32, values, unbound)
-    hidden A.at0: i64[5] = listed("A", f32, 0, unbound)
-    hidden A.at1: i64[5] = listed("A", f32, 1, unbound)
+    hidden A.at0: u32[5] = listed("A", f32, 0, unbound)
+    hidden A.at1: u32[5] = listed("A", f32, 1, unbound)
     input X: f32[12, 20, 3] = unbound
     s: f32[] = [| e: 5, j: 3] sum 2.0 * (A.values[e] * X[A.at0[e], A.at1[e], j]) if j < 2
     output s

@@ -26,14 +26,14 @@ fn rows_of_two_lists_meet_at_the_places_of_a_third() {
     insta::assert_snapshot!(met(
         "t: f32[] = [ | i: 18, j: 18, k: 18] sum A[i, j] * A[j, k] * A[k, i]\noutput t"
     ), @r#"
-    hidden A.count: i64[18] = [x: 18 | f: 5] sum 1 if x == A.at0[f]
+    hidden A.count: i64[18] = [x: 18 | f: 5] sum 1 if x == A.at1[f]
     hidden A.ends: i64[18] = [x: 18 | y: 18] sum A.count[y] if y <= x
-    hidden A.count.1: i64[18] = [x: 18 | f: 5] sum 1 if x == A.at1[f]
-    hidden A.ends.1: i64[18] = [x: 18 | y: 18] sum A.count.1[y] if y <= x
     hidden A.order: i64[5] = [f: 5] argsort(A.at1[:1], f)
-    hidden A.along: i64[5] = [f: 5] A.at0[A.order[f]]
+    hidden A.along: u32[5] = [f: 5] A.at0[A.order[f]]
     hidden A.terms: f32[5] = [f: 5] A.values[A.order[f]]
-    hidden t.place: f32[5] = [e: 5] listed_dot(A.ends[:1], A.at1[:1], A.values[:1], A.ends.1[:1], A.along[:1], A.terms[:1], A.at1[e], A.at0[e], 18)
+    hidden A.count.1: i64[18] = [x: 18 | f: 5] sum 1 if x == A.at0[f]
+    hidden A.ends.1: i64[18] = [x: 18 | y: 18] sum A.count.1[y] if y <= x
+    hidden t.place: f32[5] = [e: 5] listed_dot(A.ends[:1], A.along[:1], A.terms[:1], A.ends.1[:1], A.at1[:1], A.values[:1], A.at0[e], A.at1[e], 18)
     t: f32[] = [| e: 5] sum A.values[e] * t.place[e]
     output t
     "#);

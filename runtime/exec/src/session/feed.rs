@@ -293,7 +293,9 @@ fn listed(
 ) -> Result<Array, RunError> {
     let failed = |error| RunError::data(ErrorKind::Data, error);
     let room = kind.array.dims.first().map_or(0, |dim| dim.extent) as usize;
-    let column = (reader.read_column_of_rows(column, &batch.rows, room)).map_err(failed)?;
+    let dtype = kind.array.columns[0];
+    let column = reader.read_column_of_rows((column, dtype), &batch.rows, room);
+    let column = column.map_err(failed)?;
     match ranges {
         [(0, all)] if *all as usize == room => Ok(column),
         [(first, count)] => {

@@ -11,6 +11,7 @@
 use crate::line::Value;
 use crate::{parallel, stream};
 use ein_array::Data;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Numbers that are worth a task of their own.
@@ -50,29 +51,34 @@ fn first_not_less(list: &[i64], from: usize, number: i64) -> usize {
     low + list[low..high].partition_point(|x| *x < number)
 }
 
+/// Positions as they are looked up: one that is not less than `count`, which is less than 2^32, is `count`.
+pub(super) fn positions(numbers: &Data, count: usize) -> Cow<'_, [u32]> {
+    match numbers {
+        Data::U32(numbers) => match numbers.iter().all(|number| (*number as usize) < count) {
+            true => Cow::Borrowed(numbers),
+            false => Cow::Owned(numbers.iter().map(|x| (*x).min(count as u32)).collect()),
+        },
+        Data::I64(numbers) => {
+            let position = |number: &i64| match (0..count as i64).contains(number) {
+                true => *number as u32,
+                false => count as u32,
+            };
+            Cow::Owned(numbers.iter().map(position).collect())
+        }
+        _ => Cow::Borrowed(&[]),
+    }
+}
+
 /// A matrix as the list of its rows.
 pub(super) struct Rows<'a, T> {
     /// By row: where it ends in the list.
     pub ends: &'a [i64],
-    /// Positions, ascending in a row.
-    pub positions: &'a [i64],
+    /// Positions, ascending in a row, as [`positions`] gives them.
+    pub positions: Cow<'a, [u32]>,
     pub values: &'a [T],
 }
 
-impl<T: Sync> Rows<'_, T> {
-    /// The positions as they are looked up; one that is not less than `count` becomes `count`.
-    fn positions(&self, count: usize) -> Vec<u32> {
-        let mut positions = vec![count as u32; self.positions.len()];
-        parallel::chunks_mut(&mut positions, TASK, |part, to| {
-            for (to, from) in to.iter_mut().zip(&self.positions[part * TASK..]) {
-                if (0..count as i64).contains(from) {
-                    *to = *from as u32;
-                }
-            }
-        });
-        positions
-    }
-
+impl<T> Rows<'_, T> {
     /// Where a row lies in the list: nowhere, if there is no such row.
     fn range(&self, row: i64) -> Range<usize> {
         let Some(end) = usize::try_from(row).ok().and_then(|row| self.ends.get(row)) else {
@@ -118,7 +124,7 @@ summed!(
     i64, I64, i64, i64::wrapping_add
 );
 
-/// The sum of the products of each pair of rows, one of `a` and one of `b`, with positions less than `count`, which is less than 2^32.
+/// The sum of the products of each pair of rows, one of `a` and one of `b`, with positions less than `count`.
 pub(super) fn dots<T: Summed>(
     [a, b]: [&Rows<'_, T>; 2],
     [of_a, of_b]: [&[i64]; 2],
@@ -144,7 +150,7 @@ pub(super) fn dots<T: Summed>(
         (!shorter.is_empty()).then_some((number, shorter.len()))
     };
     let order = Order::of(a.ends.len() + b.ends.len(), calls, longer);
-    let positions = [a.positions(count), b.positions(count)];
+    let positions = [&a.positions, &b.positions];
     let parts = parallel::map_with(
         order.parts(),
         || Marks::of(count),
@@ -297,16 +303,17 @@ mod tests {
     #[test]
     fn rows_meet_where_both_have_a_position() {
         let ends = [2, 2, 5];
-        let (positions, values) = ([0, 3, 1, 3, 4], [2.0f32, 1.0, 5.0, 4.0, 3.0]);
-        let rows = Rows {
+        let values = [2.0f32, 1.0, 5.0, 4.0, 3.0];
+        let list = Data::I64(vec![0, 3, 1, 3, 4]);
+        let rows = |count| Rows {
             ends: &ends,
-            positions: &positions,
+            positions: positions(&list, count),
             values: &values,
         };
         let (one, other) = ([0, 0, 2, 1, 7, -1], [2, 0, 2, 2, 0, 2]);
-        let sums = dots([&rows, &rows], [&one, &other], 5);
+        let sums = dots([&rows(5), &rows(5)], [&one, &other], 5);
         assert_eq!(sums, [4.0, 5.0, 50.0, 0.0, 0.0, 0.0]);
         // A position that is said not to be there is in no row.
-        assert_eq!(dots([&rows, &rows], [&[2], &[2]], 4), [41.0]);
+        assert_eq!(dots([&rows(4), &rows(4)], [&[2], &[2]], 4), [41.0]);
     }
 }

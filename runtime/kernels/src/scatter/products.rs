@@ -80,12 +80,11 @@ impl<'a> Products<'a> {
         })
     }
 
-    /// The products of all points, made wider, by place; `None` if something is read outside, or places do not ascend.
-    fn reduced<T: Value, A: Copy + Send + Sync>(
+    /// The products of all points by place; `None` if something is read outside, or places do not ascend.
+    fn reduced<T: Value + Into<A>, A: Copy + Send + Sync>(
         &self,
         factors: &[Factor<'a, T>],
         start: A,
-        wider: impl Fn(T) -> A + Copy + Sync,
         f: impl Fn(A, A) -> A + Copy + Sync,
     ) -> Option<Vec<A>> {
         let (parts, whole) = (self.parts.0 as usize, self.parts.1);
@@ -101,7 +100,7 @@ impl<'a> Products<'a> {
                 factors,
                 points: part * self.points / parts..(part + 1) * self.points / parts,
                 table: &mut table,
-                add: |sum, x| f(sum, wider(x)),
+                add: f,
             });
             inside.map(|()| table)
         });
@@ -134,15 +133,15 @@ fn factors<'a, T: Value>(
 impl Sums for Products<'_> {
     fn floats(&self, start: f64, f: impl Fn(f64, f64) -> f64 + Copy + Sync) -> Option<Vec<f64>> {
         match &self.factors {
-            Factors::F32(factors) => self.reduced(factors, start, f64::from, f),
-            Factors::F64(factors) => self.reduced(factors, start, |x| x, f),
+            Factors::F32(factors) => self.reduced(factors, start, f),
+            Factors::F64(factors) => self.reduced(factors, start, f),
             Factors::I64(_) => None,
         }
     }
 
     fn integers(&self, start: i64, f: impl Fn(i64, i64) -> i64 + Copy + Sync) -> Option<Vec<i64>> {
         match &self.factors {
-            Factors::I64(factors) => self.reduced(factors, start, |x| x, f),
+            Factors::I64(factors) => self.reduced(factors, start, f),
             _ => None,
         }
     }
@@ -160,7 +159,7 @@ struct Part<'t, 'r, 'a, T, A, F> {
 /// Points that are multiplied together, factor after factor.
 const BLOCK: usize = 512;
 
-impl<T: Value, A: Copy, F: Fn(A, T) -> A> Job for Part<'_, '_, '_, T, A, F> {
+impl<T: Value + Into<A>, A: Copy, F: Fn(A, A) -> A + Copy> Job for Part<'_, '_, '_, T, A, F> {
     type Output = Option<()>;
     #[inline(always)]
     fn run(self) -> Option<()> {
@@ -185,7 +184,7 @@ impl<T: Value, A: Copy, F: Fn(A, T) -> A> Job for Part<'_, '_, '_, T, A, F> {
                 outside |= *at >= length as usize;
             }
             if !outside {
-                self.table.add(&at[..count], values, &self.add)?;
+                self.table.add(&at[..count], values, self.add)?;
                 continue;
             }
             for (at, value) in at
@@ -194,7 +193,7 @@ impl<T: Value, A: Copy, F: Fn(A, T) -> A> Job for Part<'_, '_, '_, T, A, F> {
                 .filter(|(at, _)| **at < length as usize)
             {
                 let sum = &mut self.table.at(*at, 1)?[0];
-                *sum = (self.add)(*sum, *value);
+                *sum = (self.add)(*sum, (*value).into());
             }
         }
         Some(())

@@ -86,7 +86,7 @@ trait Total: Copy + Send + Sync {
         machine: &Machine<'_, '_>,
         lanes: &mut Lanes,
         sums: &mut Table<'_, Self>,
-        f: impl Fn(Self, Self) -> Self,
+        f: impl Fn(Self, Self) -> Self + Copy,
     ) -> Option<()>;
 }
 
@@ -100,13 +100,11 @@ impl Total for f64 {
         machine: &Machine<'_, '_>,
         lanes: &mut Lanes,
         sums: &mut Table<'_, f64>,
-        f: impl Fn(f64, f64) -> f64,
+        f: impl Fn(f64, f64) -> f64 + Copy,
     ) -> Option<()> {
         let root = scatter.program.root;
         match scatter.program.value() {
-            DType::F32 => scatter.add_strip(machine, lanes, machine.f32s(root), sums, |s, x| {
-                f(s, x.into())
-            }),
+            DType::F32 => scatter.add_strip(machine, lanes, machine.f32s(root), sums, f),
             _ => scatter.add_strip(machine, lanes, machine.f64s(root), sums, f),
         }
     }
@@ -122,13 +120,11 @@ impl Total for i64 {
         machine: &Machine<'_, '_>,
         lanes: &mut Lanes,
         sums: &mut Table<'_, i64>,
-        f: impl Fn(i64, i64) -> i64,
+        f: impl Fn(i64, i64) -> i64 + Copy,
     ) -> Option<()> {
         let root = scatter.program.root;
         match scatter.program.value() {
-            DType::I32 => scatter.add_strip(machine, lanes, machine.i32s(root), sums, |s, x| {
-                f(s, x.into())
-            }),
+            DType::I32 => scatter.add_strip(machine, lanes, machine.i32s(root), sums, f),
             _ => scatter.add_strip(machine, lanes, machine.i64s(root), sums, f),
         }
     }
@@ -252,13 +248,13 @@ impl Scatter<'_, '_> {
     }
 
     /// Adds the values of a strip to a table, run by run; `None` if one has no place there.
-    fn add_strip<A: Copy, T: Copy>(
+    fn add_strip<A: Copy, T: Copy + Into<A>>(
         &self,
         machine: &Machine<'_, '_>,
         lanes: &mut Lanes,
         values: &[T],
         sums: &mut Table<'_, A>,
-        f: impl Fn(A, T) -> A,
+        f: impl Fn(A, A) -> A + Copy,
     ) -> Option<()> {
         let Some(guard) = self.guard(machine) else {
             return Some(());
@@ -377,7 +373,7 @@ struct Add<'l, 't, A, T, F> {
     f: F,
 }
 
-impl<A: Copy, T: Copy, F: Fn(A, T) -> A> Job for Add<'_, '_, A, T, F> {
+impl<A: Copy, T: Copy + Into<A>, F: Fn(A, A) -> A + Copy> Job for Add<'_, '_, A, T, F> {
     /// `None` if a lane has no place in the table.
     type Output = Option<()>;
 
@@ -400,12 +396,12 @@ impl<A: Copy, T: Copy, F: Fn(A, T) -> A> Job for Add<'_, '_, A, T, F> {
                 let lanes = at.iter().zip(values).zip(guard);
                 for ((at, value), _) in lanes.filter(|(_, holds)| **holds != 0) {
                     let sum = &mut sums.at(*at, 1)?[0];
-                    *sum = f(*sum, *value);
+                    *sum = f(*sum, (*value).into());
                 }
                 continue;
             }
             for (sum, value) in sums.at(at[0], values.len())?.iter_mut().zip(values) {
-                *sum = f(*sum, *value);
+                *sum = f(*sum, (*value).into());
             }
         }
         Some(())

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Places by which a table grows at least.
 pub(super) const GROWTH: usize = 1 << 12;
+/// Values of one place that are added up side by side.
+const LANES: usize = 4;
 
 /// Some neighbouring places of the output.
 pub(super) struct Table<'r, A> {
@@ -61,28 +63,21 @@ impl<'r, A: Copy> Table<'r, A> {
         Some(&mut self.values[from..from + count])
     }
 
-    /// Adds values at places, one after the other, if all are there, or may be.
+    /// Adds values at places, if all are there, or may be. Neighbours often go to the same place: they are added up by themselves first.
     #[inline(always)]
-    pub fn add<T: Copy>(
+    pub fn add<T: Copy + Into<A>>(
         &mut self,
-        places: &[usize],
-        values: &[T],
-        f: impl Fn(A, T) -> A,
+        mut places: &[usize],
+        mut values: &[T],
+        f: impl Fn(A, A) -> A + Copy,
     ) -> Option<()> {
-        let mut pairs = places.iter().copied().zip(values);
-        let Some((mut place, first)) = pairs.next() else {
-            return Some(());
-        };
-        let mut sum = f(self.at(place, 1)?[0], *first);
-        for (next, value) in pairs {
-            // Neighbours often go to the same place.
-            if next != place {
-                self.at(place, 1)?[0] = sum;
-                (place, sum) = (next, self.at(next, 1)?[0]);
-            }
-            sum = f(sum, *value);
+        while let Some(place) = places.first() {
+            let same = places.iter().position(|other| other != place);
+            let same = same.unwrap_or(places.len());
+            let sum = &mut self.at(*place, 1)?[0];
+            *sum = total(*sum, &values[..same], f);
+            (places, values) = (&places[same..], &values[same..]);
         }
-        self.at(place, 1)?[0] = sum;
         Some(())
     }
 
@@ -99,6 +94,24 @@ impl<'r, A: Copy> Table<'r, A> {
         self.values.resize(wanted, self.start);
         (needed <= wanted).then_some(())
     }
+}
+
+/// A sum and values that are added to it, many of them in lanes.
+#[inline(always)]
+fn total<A: Copy, T: Copy + Into<A>>(sum: A, values: &[T], f: impl Fn(A, A) -> A) -> A {
+    let (lanes, rest) = values.as_chunks::<LANES>();
+    let sum = rest.iter().fold(sum, |sum, x| f(sum, (*x).into()));
+    let Some((first, lanes)) = lanes.split_first() else {
+        return sum;
+    };
+    let mut sums: [A; LANES] = first.map(T::into);
+    for lane in lanes {
+        for (sum, x) in sums.iter_mut().zip(lane) {
+            *sum = f(*sum, (*x).into());
+        }
+    }
+    let [a, b, c, d] = sums;
+    f(sum, f(f(a, b), f(c, d)))
 }
 
 /// The whole output: what the tables have, in their order.

@@ -67,7 +67,8 @@ pub(super) fn row_product(facts: &Facts<'_>) -> Result<((), Option<Reason>), Rea
         }
         let rows_lie = merged(&steps, &points, &facts.lengths).is_some();
         let is_found = row.is_none_or(|row| {
-            let steps = facts.steps(row, DType::I64);
+            let of = |dtype| facts.steps(row, dtype);
+            let steps = of(DType::I64).or_else(|| of(DType::U32));
             steps.is_some_and(|steps| {
                 terms.iter().all(|index| steps[*index] == 0)
                     && merged(&steps, &points, &facts.lengths).is_some()
