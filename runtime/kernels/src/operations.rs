@@ -32,8 +32,10 @@ const TOGETHER: usize = 64;
 #[inline(always)]
 pub(crate) fn trues(condition: &[u8]) -> usize {
     let some = |lanes: &[u8]| lanes.iter().fold(0, |n, lane| n + u8::from(*lane != 0));
-    let parts = condition.chunks(TOGETHER);
-    parts.map(|lanes| usize::from(some(lanes))).sum()
+    // Of a number that is known beforehand, so that they go together.
+    let (parts, rest) = condition.as_chunks::<TOGETHER>();
+    let parts = parts.iter().map(|lanes| usize::from(some(lanes)));
+    parts.sum::<usize>() + usize::from(some(rest))
 }
 
 /// Values that are chosen by their bits, which takes no branch.
@@ -62,21 +64,11 @@ choose! {
     u8, u8, std::convert::identity, std::convert::identity;
 }
 
-/// `to[l] = c[l] ? a[l] : b[l]`. Most conditions have one value for many neighbours.
+/// `to[l] = c[l] ? a[l] : b[l]`.
 #[inline(always)]
 pub(crate) fn select<T: Choose>(to: &mut [T], c: &[u8], a: &[T], b: &[T]) {
-    let parts = to.chunks_mut(TOGETHER).zip(c.chunks(TOGETHER));
-    let branches = a.chunks(TOGETHER).zip(b.chunks(TOGETHER));
-    for ((to, c), (a, b)) in parts.zip(branches) {
-        match trues(c) {
-            0 => to.copy_from_slice(b),
-            all if all == to.len() => to.copy_from_slice(a),
-            _ => {
-                for (((to, c), a), b) in to.iter_mut().zip(c).zip(a).zip(b) {
-                    *to = T::choose(*c != 0, *a, *b);
-                }
-            }
-        }
+    for (((to, c), a), b) in to.iter_mut().zip(c).zip(a).zip(b) {
+        *to = T::choose(*c != 0, *a, *b);
     }
 }
 
