@@ -101,6 +101,12 @@ fn run_of<S: Copy, T: Copy>(to: &mut [T], from: &[S], offset: i64, step: i64, f:
                 *to = f(*from);
             }
         }
+        -1 => {
+            let backward = from[begin - last..=begin].iter().rev();
+            for (to, from) in to.iter_mut().zip(backward) {
+                *to = f(*from);
+            }
+        }
         _ => {
             for (l, to) in to.iter_mut().enumerate() {
                 *to = f(from[(offset + l as i64 * step) as usize]);
