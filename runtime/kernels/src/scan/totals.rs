@@ -88,15 +88,28 @@ trait Total: Copy + Send + Sync {
 }
 
 impl Total for f64 {
+    #[inline(always)]
     fn write(to: &mut Segment<'_>, at: usize, totals: &[f64], streams: bool) {
         match to {
             Segment::F64(to) => stream::copy(&mut to[at..at + totals.len()], totals, streams),
+            Segment::F32(to) => {
+                let mut narrow = [0f32; BLOCK];
+                let to = to[at..at + totals.len()].chunks_mut(BLOCK);
+                for (to, totals) in to.zip(totals.chunks(BLOCK)) {
+                    let narrow = &mut narrow[..totals.len()];
+                    for (to, total) in narrow.iter_mut().zip(totals) {
+                        *to = *total as f32;
+                    }
+                    stream::copy(to, narrow, streams);
+                }
+            }
             _ => to.set_floats(at, totals),
         }
     }
 }
 
 impl Total for i64 {
+    #[inline(always)]
     fn write(to: &mut Segment<'_>, at: usize, totals: &[i64], streams: bool) {
         match to {
             Segment::I64(to) => stream::copy(&mut to[at..at + totals.len()], totals, streams),
