@@ -253,6 +253,34 @@ output c
                 {"A": a},
                 contestants,
             )
+    lying()
+
+
+def lying():
+    """Columns of elements as they lie, which change from round to round, and rows of which some elements count or that are read backwards."""
+    for n, m, dtype in ((2048, 1024, "f32"), (4096, 4096, "f32"), (4096, 4096, "f64")):
+        a = generator.random((n, m)).astype({"f32": np.float32, "f64": np.float64}[dtype])
+        for name, left, statement, peer in (
+            ("sums of columns", "j", "sum[i] B[i,j]", lambda b: b.sum(0)),
+            ("largest of columns", "j", "max[i] B[i,j]", lambda b: b.max(0)),
+            ("sums of products that count, in rows", "i", "sum[j] where(B[i,j] > 0.5, B[i,j] * A[i,j], 0.0)", lambda b, a=a: np.where(b > 0.5, b * a, 0).sum(1)),
+            ("places of the least in rows backwards", "i", "argmin[j] B[i,M-1-j]", lambda b: b[:, ::-1].argmin(1)),
+        ):
+            compare(
+                f"{name}, {n} x {m}, {dtype}",
+                f"""dim N = {n}; dim M = {m}
+input A: {dtype}[N, M]
+repeat r < ROUNDS {{
+  state B[i,j] = A[i,j]
+  l[{left}] = {statement}
+  next B[i,j] = B[i,j] + {dtype}(1e-6) * {dtype}(l[0])
+}}
+c = B[0,0]
+output c
+""",
+                {"A": a},
+                {"numpy": lambda peer=peer, a=a: peer(a + 1e-6)},
+            )
 
 
 def places():

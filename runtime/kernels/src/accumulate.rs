@@ -9,25 +9,32 @@
 //! ```
 
 mod lanes;
+mod results;
 
 use crate::carrier::{Carrier, Rule};
 use crate::math::max_nan;
-use crate::nest::WIDTH;
 use crate::wide;
 use ein_plan::{DType, Reduction};
 pub(crate) use lanes::Float;
 use lanes::{
-    each, extreme, extreme_of, first_lane, firsts, log_sum_exp, log_sums_exp, norm, sums, update,
+    each, extreme, extreme_of, extremes, first_lane, firsts, log_sum_exp, log_sums_exp, norm, sums,
+    update, updates,
 };
 
 /// Number of interleaved partial results of a result that lanes are folded into.
 pub(crate) const FOLD: usize = 8;
+
+/// Strips that are added at once to results that are lanes.
+pub(crate) const HELD: usize = 4;
 
 /// The carriers of one unit.
 pub(crate) struct Accumulator {
     pub rule: Rule,
     /// Whether lanes are points of one result.
     folds: bool,
+    /// True if it keeps plain sums of squares: squares of `f32` do not overflow in `f64`.
+    squares: bool,
+    // Of each result; what the rule needs nothing of is empty.
     float: Vec<f64>,
     second: Vec<f64>,
     integer: Vec<i64>,
@@ -35,9 +42,14 @@ pub(crate) struct Accumulator {
 }
 
 impl Accumulator {
-    /// For a reduction; `folds`: all lanes go into one result.
-    pub(crate) fn new(rule: Rule, folds: bool) -> Accumulator {
-        Accumulator::with_slots(rule, folds, if folds { FOLD } else { WIDTH })
+    /// For a reduction of all lanes into one result.
+    pub(crate) fn folding(rule: Rule) -> Accumulator {
+        Accumulator::with_slots(rule, true, FOLD)
+    }
+
+    /// For reductions of so many lanes, each into a result of its own.
+    pub(crate) fn of_lanes(rule: Rule, lanes: usize) -> Accumulator {
+        Accumulator::with_slots(rule, false, lanes)
     }
 
     /// Where nothing is reduced.
@@ -47,44 +59,55 @@ impl Accumulator {
     }
 
     fn with_slots(rule: Rule, folds: bool, slots: usize) -> Accumulator {
+        use Reduction as R;
+        let is_float = rule.value.is_float();
+        let used = |is_used: bool| if is_used { slots } else { 0 };
         Accumulator {
             rule,
             folds,
-            float: vec![0.0; slots],
-            second: vec![0.0; slots],
-            integer: vec![0; slots],
-            number: vec![0; slots],
+            squares: rule.reduction == R::Norm && rule.value == DType::F32,
+            float: vec![0.0; used(is_float)],
+            second: vec![0.0; used(matches!(rule.reduction, R::LogSumExp | R::Norm))],
+            integer: vec![0; used(!is_float)],
+            number: vec![0; used(rule.reduction.is_arg() || rule.reduction == R::Mean)],
         }
-    }
-
-    /// Plain sums of squares: squares of `f32` do not overflow in `f64`.
-    fn squares(&self) -> bool {
-        self.rule.reduction == Reduction::Norm && self.rule.value == DType::F32
     }
 
     /// Forgets everything, for `lanes` results that are lanes.
     pub(crate) fn reset(&mut self, lanes: usize) {
         let used = if self.folds { FOLD } else { lanes };
         let mut neutral = self.rule.neutral();
-        if self.squares() {
+        if self.squares {
             neutral.second = 0.0;
         }
-        self.float[..used].fill(neutral.float);
-        self.second[..used].fill(neutral.second);
-        self.integer[..used].fill(neutral.integer);
-        self.number[..used].fill(neutral.number);
+        self.float
+            .iter_mut()
+            .take(used)
+            .for_each(|x| *x = neutral.float);
+        self.second
+            .iter_mut()
+            .take(used)
+            .for_each(|x| *x = neutral.second);
+        self.integer
+            .iter_mut()
+            .take(used)
+            .for_each(|x| *x = neutral.integer);
+        self.number
+            .iter_mut()
+            .take(used)
+            .for_each(|x| *x = neutral.number);
     }
 
     /// The carrier of a lane, or of everything if lanes are folded.
     pub(crate) fn carrier(&self, lane: usize) -> Carrier {
         let at = |l: usize| {
             let mut carrier = Carrier {
-                float: self.float[l],
-                second: self.second[l],
-                integer: self.integer[l],
-                number: self.number[l],
+                float: self.float.get(l).copied().unwrap_or_default(),
+                second: self.second.get(l).copied().unwrap_or_default(),
+                integer: self.integer.get(l).copied().unwrap_or_default(),
+                number: self.number.get(l).copied().unwrap_or_default(),
             };
-            if self.squares() {
+            if self.squares {
                 carrier.float = carrier.second.sqrt();
                 carrier.second = 1.0;
             }
@@ -99,7 +122,7 @@ impl Accumulator {
         {
             let pair = |l: usize| self.float[l] + self.float[l + 1];
             total.float = (pair(0) + pair(2)) + (pair(4) + pair(6));
-            total.number = self.number[..FOLD].iter().sum();
+            total.number = self.number.iter().take(FOLD).sum();
             return total;
         }
         for l in 1..FOLD {
@@ -122,6 +145,36 @@ impl Accumulator {
         }
     }
 
+    /// Adds strips of floats, one after another, to results that are lanes; none of these is a place.
+    #[inline(always)]
+    pub(crate) fn add_strips<T: Float>(&mut self, strips: &[&[T]]) {
+        use Reduction as R;
+        let to = &mut self.float;
+        match (strips.first_chunk::<HELD>(), self.rule.reduction) {
+            (Some(strips), R::Sum | R::Mean) => {
+                updates(to, strips, |x| x, |x| x, |s, x: T| s + x.into());
+            }
+            (Some(strips), R::Max) => {
+                extremes(to, strips, |x, s| x > s);
+            }
+            (Some(strips), R::Min) => {
+                extremes(to, strips, |x, s| x < s);
+            }
+            _ => {
+                for strip in strips {
+                    self.add_floats(strip, None, |_| 0);
+                }
+                return;
+            }
+        }
+        for strip in &strips[..HELD] {
+            self.count(strip.len(), None);
+        }
+        for strip in &strips[HELD..] {
+            self.add_floats(strip, None, |_| 0);
+        }
+    }
+
     /// Adds a strip of floats. `number(lane)` is the row-major number of a lane's point of the reduction.
     #[inline(always)]
     pub(crate) fn add_floats<T: Float>(
@@ -135,7 +188,7 @@ impl Accumulator {
         match self.rule.reduction {
             R::Sum | R::Mean if folds && mask.is_none() => sums(&mut self.float, x, |s, x| s + x),
             R::Norm1 if folds && mask.is_none() => sums(&mut self.float, x, |s, x| s + x.abs()),
-            R::Norm if folds && mask.is_none() && self.squares() => {
+            R::Norm if folds && mask.is_none() && self.squares => {
                 // The square of a lane is exact, so it does not matter whether it is rounded.
                 match wide::has_wide() {
                     true => sums(&mut self.second, x, |s, x| x.mul_add(x, s)),
@@ -155,7 +208,7 @@ impl Accumulator {
                 |x: T, s: T| x > s,
                 T::magnitude,
             ),
-            R::Norm if self.squares() => update(folds, &mut self.second, x, mask, |s, x| {
+            R::Norm if self.squares => update(folds, &mut self.second, x, mask, |s, x| {
                 let x: f64 = x.into();
                 s + x * x
             }),

@@ -8,7 +8,7 @@
 //! ```
 
 use crate::branches::Branches;
-use crate::nest::{Axis, Nest, Strides};
+use crate::nest::{Axis, Nest, Strides, WIDTH};
 use crate::operations as op;
 use crate::program::{
     Kind, Operation, Program, Register, Request, bank_of, place_of, prepare_read, proved,
@@ -20,6 +20,11 @@ use ein_plan::schedule::access::Place;
 use ein_plan::schedule::forms::{PositionForm, affine_forms, position_forms};
 use ein_plan::{Function, Graph, IndexId, Node, NodeId, Scalar};
 
+/// Bytes of registers and accumulators that stay in the first cache beside what is read.
+const FIRST_CACHE: usize = 32 << 10;
+/// Most lanes of a register.
+const WIDEST: usize = 8 * WIDTH;
+
 impl<'a> Program<'a> {
     /// Compiles a request.
     pub(crate) fn new(request: &Request<'a, '_>) -> Program<'a> {
@@ -29,7 +34,7 @@ impl<'a> Program<'a> {
 
     /// The same of operands that lie at these places; without operands it cannot be executed.
     pub(crate) fn at(request: &Request<'a, '_>, places: &[Place]) -> Program<'a> {
-        let nest = |reads: &[Strides], work: usize| {
+        let nest = |reads: &[Strides], work: (usize, usize)| {
             let (output, lengths) = (request.output, request.lengths);
             let patches = match request.patches && request.reduced.is_empty() {
                 true => Nest::patches(output, lengths, reads),
@@ -55,19 +60,20 @@ impl<'a> Program<'a> {
         Program::around(request, places, Some(results), |reads, _| nest(reads))
     }
 
-    /// `straight`: as of [`Program::straight`], and its results. `nest`: of the strides of the reads and the work at a point.
+    /// `straight`: as of [`Program::straight`], and its results. `nest`: of the strides of the reads, the work at a point and the lanes that
+    /// registers may have.
     fn around(
         request: &Request<'a, '_>,
         places: &[Place],
         straight: Option<&[NodeId]>,
-        nest: impl FnOnce(&[Strides], usize) -> Option<Nest>,
+        nest: impl FnOnce(&[Strides], (usize, usize)) -> Option<Nest>,
     ) -> Option<Program<'a>> {
         let results = straight.unwrap_or_default().iter().copied();
         let wanted = [Some(request.root), request.guard].into_iter().flatten();
         let wanted: Vec<u32> = wanted.chain(results).map(|node| node.0).collect();
         let nodes = Nodes::of(request, places, &wanted);
         let (reads, work) = nodes.reads_and_work(places, request.ranges.len());
-        let nest = nest(&reads, work)?;
+        let nest = nest(&reads, (work, nodes.width()))?;
         let strip: u128 = nest.strip.iter().fold(0, |mask, i| mask | 1 << i);
         let (registers, banks) = nodes.registers(strip);
         let operations = nodes.operations(places, &wanted, &nest, &registers);
@@ -194,6 +200,33 @@ impl<'q> Nodes<'q> {
             }
         }
         (reads, work)
+    }
+
+    /// How many lanes registers may have: more than usual where all that a point takes is there at places that follow from the indices, and
+    /// the registers of so many lanes stay in the first cache.
+    fn width(&self) -> usize {
+        let mut bytes = size_of::<f64>();
+        for id in self.computed() {
+            let node = NodeId(id as u32);
+            let inside = &self.inside[id];
+            let size = self.graph.dtype(node).size();
+            bytes += match self.graph.node(node) {
+                _ if may_fault(self.graph, id, inside) => return WIDTH,
+                // Most are views of what lies there.
+                Node::Read { positions, .. } => {
+                    let along = |p: &NodeId| {
+                        let form = self.forms[p.0 as usize].as_ref();
+                        form.is_some_and(|form| form.divisor == 1 && form.modulus.is_none())
+                    };
+                    if inside.contains(&false) || !positions.iter().all(along) {
+                        return WIDTH;
+                    }
+                    0
+                }
+                _ => size,
+            };
+        }
+        (FIRST_CACHE / bytes / WIDTH * WIDTH).clamp(WIDTH, WIDEST)
     }
 
     /// The register of each node, and how many of each bank there are; `strip`: the indices of the lanes.

@@ -137,7 +137,7 @@ pub(crate) struct Gathering {
 
 impl Gathering {
     pub(crate) fn new(rule: Rule, strips: Strips) -> Gathering {
-        let mut accumulator = Accumulator::new(rule, true);
+        let mut accumulator = Accumulator::folding(rule);
         accumulator.reset(1);
         Gathering {
             accumulator,

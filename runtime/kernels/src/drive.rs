@@ -7,6 +7,7 @@
 //! 4096 outputs, 1 step each:  tasks of 65536 points     1 output, 10^7 points:  64 parts, merged in order
 //! ```
 
+mod held;
 mod patches;
 mod strip;
 mod task;
@@ -17,7 +18,7 @@ use crate::column::{Column, SideReduction};
 use crate::explain::explain;
 use crate::machine::Machine;
 use crate::memo::{self, Key, Memo, OperandLayout, Purpose, Ready};
-use crate::nest::Axis;
+use crate::nest::{Axis, MANY};
 use crate::odometer::Odometer;
 use crate::parallel;
 use crate::program::{Program, Request, place_of};
@@ -316,7 +317,11 @@ impl<'p, 'a> Driver<'p, 'a> {
         let nest = &self.program.nest;
         let (units, steps) = (self.count(&nest.unit), self.count(&nest.step));
         let points = self.points();
-        if self.program.reduction.is_none() || units >= 16 || steps <= 1 || points < 4 * TASK {
+        if self.program.reduction.is_none()
+            || units >= MANY as u64
+            || steps <= 1
+            || points < 4 * TASK
+        {
             return 1;
         }
         let each = (points / units.max(1)).div_ceil(TASK);
@@ -337,31 +342,31 @@ impl<'p, 'a> Driver<'p, 'a> {
         steps: u64,
         parts: u64,
     ) -> Option<Vec<i64>> {
-        let rule = self.rule()?;
-        let results = parallel::map((units * parts) as usize, |task| {
+        let mut results = parallel::map((units * parts) as usize, |task| {
             let (unit, part) = (task as u64 / parts, task as u64 % parts);
             let range = part * steps / parts..(part + 1) * steps / parts;
-            let mut carriers = Vec::new();
+            let mut partial = None;
             let fault = self.walk(unit..unit + 1, range, |machine, accumulator, _| {
                 let lanes = self.results(machine);
-                carriers = (0..lanes).map(|l| accumulator.carrier(l)).collect();
+                partial = Some((accumulator.take(lanes), lanes));
             });
-            (carriers, fault)
+            (partial, fault)
         });
         if let Some(point) = results.iter().filter_map(|(_, fault)| fault.as_ref()).min() {
             return Some(point.clone());
         }
         for unit in 0..units {
             let at = self.outputs_before(unit);
-            let mine = &results[(unit * parts) as usize..((unit + 1) * parts) as usize];
-            let mut total = mine[0].0.clone();
-            for (carriers, _) in &mine[1..] {
-                for (total, carrier) in total.iter_mut().zip(carriers) {
-                    rule.merge(total, carrier);
+            let mine = &mut results[(unit * parts) as usize..((unit + 1) * parts) as usize];
+            let mut total = None;
+            for (partial, lanes) in mine.iter_mut().filter_map(|(partial, _)| partial.take()) {
+                match &mut total {
+                    None => total = Some((partial, lanes)),
+                    Some((total, _)) => total.merge(&partial),
                 }
             }
-            for (lane, carrier) in total.iter().enumerate() {
-                self.store(rule, carrier, &mut columns, at + lane);
+            if let Some((total, lanes)) = total {
+                total.store(lanes, self.finish, (&mut columns, at));
             }
         }
         None

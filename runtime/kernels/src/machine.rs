@@ -74,6 +74,12 @@ impl Drop for Machine<'_, '_> {
     }
 }
 
+/// Elements as they lie.
+pub(crate) enum View<'a> {
+    F32(&'a [f32]),
+    F64(&'a [f64]),
+}
+
 struct Level<'m, 'p, 'a> {
     machine: &'m mut Machine<'p, 'a>,
     level: usize,
@@ -102,6 +108,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         traced: bool,
     ) -> Self {
         let [f32s, f64s, i32s, i64s, truths, poison] = program.banks;
+        let width = program.nest.width;
+        debug_assert!(poison == 0 || width == WIDTH, "masks have so many lanes");
         let mut room = Room::take();
         if room.poison.len() < poison * WIDTH {
             room.poison.resize(poison * WIDTH, 0);
@@ -116,11 +124,11 @@ impl<'p, 'a> Machine<'p, 'a> {
             ahead: Ahead::Nothing,
             point,
             extents: Extents::default(),
-            f32s: Bank::new(room.f32s, f32s),
-            f64s: Bank::new(room.f64s, f64s),
-            i32s: Bank::new(room.i32s, i32s),
-            i64s: Bank::new(room.i64s, i64s),
-            truths: Bank::new(room.truths, truths),
+            f32s: Bank::new(room.f32s, f32s, width),
+            f64s: Bank::new(room.f64s, f64s, width),
+            i32s: Bank::new(room.i32s, i32s, width),
+            i64s: Bank::new(room.i64s, i64s, width),
+            truths: Bank::new(room.truths, truths, width),
             poison: room.poison,
             poisoned: vec![false; poison],
             offsets: room.offsets,
@@ -171,6 +179,17 @@ impl<'p, 'a> Machine<'p, 'a> {
     pub(crate) fn f32s(&self, node: u32) -> &[f32] {
         let register = self.program.registers[node as usize];
         self.f32s.lanes(register, self.extents.lanes())
+    }
+
+    /// The lanes of a node of floats, if they are elements as they lie.
+    pub(crate) fn view_of(&self, node: u32) -> Option<View<'a>> {
+        let register = self.program.registers[node as usize];
+        let (slot, n) = (register.slot as usize, self.extents.lanes());
+        match register.dtype {
+            DType::F32 => self.f32s.views[slot]?.get(..n).map(View::F32),
+            DType::F64 => self.f64s.views[slot]?.get(..n).map(View::F64),
+            _ => None,
+        }
     }
 
     /// Lanes of a node of type `f64`.
@@ -277,7 +296,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     fn constant(&mut self, to: Register, value: Scalar) {
-        let at = to.slot as usize * WIDTH;
+        let at = to.slot as usize * self.program.nest.width;
         match (to.dtype, value) {
             (DType::F32, value) => self.f32s.values[at] = value.as_f64() as f32,
             (DType::F64, value) => self.f64s.values[at] = value.as_f64(),

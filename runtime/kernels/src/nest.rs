@@ -10,7 +10,7 @@
 //! [n | k: 50]  over n, k:   unit axes tile(n)      step axes tile(k)    5 results
 //! ```
 
-/// Most lanes of a strip.
+/// Most lanes of a strip, but for reductions whose registers have room for more.
 pub(crate) const WIDTH: usize = 512;
 
 /// Most lanes of a strip that goes from memory to memory: no register holds it.
@@ -27,6 +27,9 @@ const NEAR: i64 = 8;
 
 /// Fewest points of a reduction that are a run of lanes beside others.
 const LEAST_RUN: usize = 8;
+
+/// Results that are not cut into parts, which follow from strips: they are as many or more.
+pub(crate) const MANY: usize = 16;
 
 /// One loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +59,10 @@ pub(crate) struct Nest {
     /// True if a strip is a patch: pieces, as long as all its indices but the first one make them, of as many rows of the output as it has
     /// values of the first one. It is none if its lanes are neighbours in the output.
     pub patch: bool,
+    /// Lanes that a register has room for.
+    pub width: usize,
+    /// Most lanes that are reduced into one result together, one after another of such runs: the bits of a result follow from it.
+    pub fold: usize,
     /// About how long a point takes; only comparisons mean something.
     pub price: f64,
 }
@@ -65,21 +72,24 @@ pub(crate) type Strides = Vec<i64>;
 
 impl Nest {
     /// The loops for `output` and `reduced` indices (in order) of lengths `lengths`; `reads` are the strides of
-    /// the reads, `work` about how many other operations a point takes. `lanes` says whether lanes are output points, where
+    /// the reads, `work` about how many other operations a point takes, `width` how many lanes a register may have in a
+    /// reduction. `lanes` says whether lanes are output points, where
     /// that is decided.
     pub(crate) fn choose(
         output: &[usize],
         reduced: &[usize],
         lengths: &[usize],
         reads: &[Strides],
-        work: usize,
+        (work, width): (usize, usize),
         lanes: Option<bool>,
     ) -> Nest {
+        let width = if reduced.is_empty() { WIDTH } else { width };
+        let of = |output_lanes: bool| Nest::new(output, reduced, lengths, (output_lanes, width));
         if let Some(output_lanes) = lanes {
-            return Nest::new(output, reduced, lengths, output_lanes);
+            return of(output_lanes);
         }
         let priced = |output_lanes: bool| {
-            let mut nest = Nest::new(output, reduced, lengths, output_lanes);
+            let mut nest = of(output_lanes);
             nest.price = nest.cost(lengths, reads, work);
             nest
         };
@@ -177,14 +187,19 @@ impl Nest {
     /// The loops of a reduction of all indices, whose lanes are points of it.
     pub(crate) fn of_points(lengths: &[usize]) -> Nest {
         let all: Vec<usize> = (0..lengths.len()).collect();
-        Nest::new(&[], &all, lengths, false)
+        Nest::new(&[], &all, lengths, (false, WIDTH))
     }
 
-    fn new(output: &[usize], reduced: &[usize], lengths: &[usize], output_lanes: bool) -> Nest {
+    fn new(
+        output: &[usize],
+        reduced: &[usize],
+        lengths: &[usize],
+        (output_lanes, width): (bool, usize),
+    ) -> Nest {
         let (mut strip, mut tiles) = (vec![], vec![]);
-        let mut outputs = 0;
+        let (mut outputs, mut fold) = (0, WIDTH);
         if output_lanes {
-            fill(&mut strip, &mut tiles, (output, WIDTH), lengths);
+            fill(&mut strip, &mut tiles, (output, width), lengths);
             outputs = strip.len();
         } else {
             fill(&mut strip, &mut tiles, (reduced, WIDTH), lengths);
@@ -193,9 +208,21 @@ impl Nest {
                 let before = strip.len();
                 fill(&mut strip, &mut tiles, (output, WIDTH), lengths);
                 outputs = strip.len() - before;
+            } else if let ([index], [tile]) = (&strip[..], &mut tiles[..])
+                && output.iter().map(|i| lengths[*i]).product::<usize>() >= MANY
+            {
+                // Several strips in one: what they have in common is done once.
+                fold = *tile;
+                let strips = lengths[*index].div_ceil(fold);
+                *tile = fold * strips.min(width / fold).max(1);
             }
         }
-        Nest::around((strip, tiles), (output, reduced), output_lanes, outputs)
+        let nest = Nest::around((strip, tiles), (output, reduced), output_lanes, outputs);
+        Nest {
+            width,
+            fold,
+            ..nest
+        }
     }
 
     fn around(
@@ -220,6 +247,8 @@ impl Nest {
             output_lanes,
             outputs,
             patch: false,
+            width: WIDTH,
+            fold: WIDTH,
             price: 0.0,
         }
     }

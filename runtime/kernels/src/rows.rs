@@ -245,7 +245,7 @@ impl<T: Element> Task<'_, T> {
     fn totals<const LESS: bool>(mut self) {
         let (mut to, rule) = (std::mem::take(&mut self.to), self.rows.rule);
         let strip = strip_of(self.rows.length, WIDTH);
-        let mut accumulator = Accumulator::new(rule, true);
+        let mut accumulator = Accumulator::folding(rule);
         let mut buffer = [T::default(); WIDTH];
         for row in 0..self.count {
             accumulator.reset(1);

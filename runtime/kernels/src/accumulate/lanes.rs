@@ -6,7 +6,7 @@
 //! sums of x0 .. x9 into 8 slots:   x0 + x8, x1 + x9, x2, …
 //! ```
 
-use super::FOLD;
+use super::{FOLD, HELD};
 use crate::math::{exp_f32, exp_f64};
 
 /// A floating-point lane.
@@ -87,12 +87,23 @@ pub(super) fn update<A: Copy, T: Copy>(
     mask: Option<&[u8]>,
     f: impl Fn(A, T) -> A,
 ) {
-    if mask.is_some() {
-        return each(folds, x, mask, |s, _, x| to[s] = f(to[s], x));
-    }
+    // Without branches, so that lanes go together where a mask lets some through.
+    let masked = |to: A, x: T, m: u8| {
+        let next = f(to, x);
+        if m != 0 { next } else { to }
+    };
     if !folds {
-        for (to, x) in to.iter_mut().zip(x) {
-            *to = f(*to, *x);
+        match mask {
+            None => {
+                for (to, x) in to.iter_mut().zip(x) {
+                    *to = f(*to, *x);
+                }
+            }
+            Some(mask) => {
+                for ((to, x), m) in to.iter_mut().zip(x).zip(mask) {
+                    *to = masked(*to, *x, *m);
+                }
+            }
         }
         return;
     }
@@ -101,15 +112,64 @@ pub(super) fn update<A: Copy, T: Copy>(
     };
     let mut sums = *to;
     let (chunks, rest) = x.as_chunks::<FOLD>();
-    for chunk in chunks {
-        for (sum, x) in sums.iter_mut().zip(chunk) {
-            *sum = f(*sum, *x);
+    match mask {
+        None => {
+            for chunk in chunks {
+                for (sum, x) in sums.iter_mut().zip(chunk) {
+                    *sum = f(*sum, *x);
+                }
+            }
+            for (sum, x) in sums.iter_mut().zip(rest) {
+                *sum = f(*sum, *x);
+            }
+        }
+        Some(mask) => {
+            let (masks, last) = mask.as_chunks::<FOLD>();
+            for (chunk, mask) in chunks.iter().zip(masks) {
+                for ((sum, x), m) in sums.iter_mut().zip(chunk).zip(mask) {
+                    *sum = masked(*sum, *x, *m);
+                }
+            }
+            for ((sum, x), m) in sums.iter_mut().zip(rest).zip(last) {
+                *sum = masked(*sum, *x, *m);
+            }
         }
     }
-    for (sum, x) in sums.iter_mut().zip(rest) {
-        *sum = f(*sum, *x);
-    }
     *to = sums;
+}
+
+/// `to[l] = f(f(to[l], first[l]), second[l])`, and so on with all strips. Between `from` and `into` results are of another type.
+#[inline(always)]
+pub(super) fn updates<S: Copy, T: Copy>(
+    to: &mut [f64],
+    strips: &[&[T]; HELD],
+    from: impl Fn(f64) -> S,
+    into: impl Fn(S) -> f64,
+    f: impl Fn(S, T) -> S,
+) {
+    let n = strips.iter().fold(to.len(), |n, strip| n.min(strip.len()));
+    let strips = strips.map(|strip| &strip[..n]);
+    for (l, to) in to[..n].iter_mut().enumerate() {
+        let mut s = from(*to);
+        for strip in strips {
+            s = f(s, strip[l]);
+        }
+        *to = into(s);
+    }
+}
+
+/// [`extreme`] of strips whose lanes are results, one after another.
+#[inline(always)]
+pub(super) fn extremes<T: Float>(
+    to: &mut [f64],
+    strips: &[&[T]; HELD],
+    before: impl Fn(T, T) -> bool,
+) {
+    let choose = |s: T, x: T| {
+        let takes = before(x, s) | x.nan();
+        if takes & !s.nan() { x } else { s }
+    };
+    updates(to, strips, T::from_wide, T::into, choose);
 }
 
 /// Lanes that extremes are looked for in.

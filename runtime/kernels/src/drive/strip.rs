@@ -51,7 +51,14 @@ impl Driver<'_, '_> {
     /// Adds the present strip to the accumulator, in the instructions of the caller.
     #[inline(always)]
     fn accumulate_here(&self, machine: &Machine<'_, '_>, accumulator: &mut Accumulator) {
-        self.add(machine, accumulator, 0..machine.extents.lanes());
+        let (lanes, nest) = (machine.extents.lanes(), &self.program.nest);
+        let each = if nest.output_lanes { lanes } else { nest.fold };
+        let mut first = 0;
+        while first < lanes {
+            let next = lanes.min(first + each);
+            self.add(machine, accumulator, (first..next, first));
+            first = next;
+        }
     }
 
     /// Reduces each run of lanes of the present strip into a result, from element `at` of the columns on.
@@ -66,15 +73,21 @@ impl Driver<'_, '_> {
         let points = machine.extents.lanes() / results.max(1);
         for result in 0..results {
             accumulator.reset(1);
-            self.add(machine, accumulator, result * points..(result + 1) * points);
+            let lanes = result * points..(result + 1) * points;
+            self.add(machine, accumulator, (lanes, 0));
             let carrier = accumulator.carrier(0);
             self.store(accumulator.rule, &carrier, columns, at + result);
         }
     }
 
-    /// Adds some lanes to the accumulator.
+    /// Adds some lanes to the accumulator, the first of which is so many points behind the first one of their result.
     #[inline(always)]
-    fn add(&self, machine: &Machine<'_, '_>, accumulator: &mut Accumulator, lanes: Range<usize>) {
+    fn add(
+        &self,
+        machine: &Machine<'_, '_>,
+        accumulator: &mut Accumulator,
+        (lanes, behind): (Range<usize>, usize),
+    ) {
         let program = self.program;
         let nest = &program.nest;
         let mask = program
@@ -95,7 +108,7 @@ impl Driver<'_, '_> {
         let step = i64::from(!nest.output_lanes);
         let number = |lane: usize| {
             if simple {
-                first + step * lane as i64
+                first + step * (behind + lane) as i64
             } else {
                 number_of(&self.point_of(machine, lanes.start + lane))
             }

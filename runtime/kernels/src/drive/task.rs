@@ -7,6 +7,7 @@
 //! ```
 
 use super::Driver;
+use super::held::Held;
 use super::strip::{Runs, Strip};
 use crate::accumulate::Accumulator;
 use crate::column::{Column, Passage, SideReduction};
@@ -50,12 +51,7 @@ impl<'p, 'a> Driver<'p, 'a> {
                         to: (&mut columns, at),
                     });
                 }
-                Some(rule) => {
-                    for lane in 0..lanes {
-                        let carrier = accumulator.carrier(lane);
-                        self.store(rule, &carrier, &mut columns, at + lane);
-                    }
-                }
+                Some(_) => accumulator.store(lanes, self.finish, (&mut columns, at)),
                 None => store_values(machine, &mut columns[0], at, self.streams),
             }
             at += lanes;
@@ -122,9 +118,13 @@ impl<'p, 'a> Driver<'p, 'a> {
         let nest = &program.nest;
         let mut machine = self.machine();
         let mut accumulator = match self.rule() {
-            Some(rule) => Accumulator::new(rule, !nest.output_lanes),
+            Some(rule) if nest.output_lanes => {
+                Accumulator::of_lanes(rule, nest.tiles.iter().product())
+            }
+            Some(rule) => Accumulator::folding(rule),
             None => Accumulator::none(program.value()),
         };
+        let mut held = Held::of(program);
         let mut unit_loops = self.odometer(&nest.unit);
         let mut step_loops = self.odometer(&nest.step);
         let mut fault: Option<Vec<i64>> = None;
@@ -157,7 +157,8 @@ impl<'p, 'a> Driver<'p, 'a> {
                         break;
                     }
                 }
-                if program.reduction.is_some() && fault.is_none() && !nest.several() {
+                let reduces = program.reduction.is_some() && fault.is_none() && !nest.several();
+                if reduces && !held.holds(&machine, &mut accumulator) {
                     wide::run(Strip {
                         driver: self,
                         machine: &machine,
@@ -169,6 +170,7 @@ impl<'p, 'a> Driver<'p, 'a> {
                 }
                 moved_step = step_loops.advance();
             }
+            held.add(&mut accumulator);
             if fault.is_some() {
                 self.faulty.fetch_min(unit, Ordering::Relaxed);
                 return fault;

@@ -11,7 +11,6 @@ use super::{Bank, Machine};
 use crate::column::{Column, MOST_LANES, Passage, Passing, SideReduction};
 use crate::element::Element;
 use crate::fuse::MOST_REGISTERS as MOST;
-use crate::nest::WIDTH;
 use crate::program::{Fused, Kind, Operation, Register};
 use crate::segment::Segment;
 use crate::stream::{self, Ahead};
@@ -86,8 +85,8 @@ impl<T: Copy + Default> Bank<'_, T> {
         let address = match self.views[at] {
             Some(view) if view.len() >= n => view.as_ptr().cast_mut(),
             _ => {
-                assert!(n <= WIDTH, "a register holds a strip");
-                self.values[at * WIDTH..][..WIDTH].as_mut_ptr()
+                assert!(n <= self.width, "a register holds a strip");
+                self.values[at * self.width..][..self.width].as_mut_ptr()
             }
         };
         (address.cast(), size_of::<T>())

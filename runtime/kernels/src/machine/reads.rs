@@ -78,7 +78,7 @@ impl Machine<'_, '_> {
         pattern: &Pattern<'_>,
     ) {
         let data = self.operands[read.operand].columns[read.column].data();
-        let at = to.slot as usize * WIDTH + first;
+        let at = to.slot as usize * self.program.nest.width + first;
         match to.dtype {
             DType::F32 => f32::read(&mut self.f32s.values[at..at + n], data, pattern),
             DType::F64 => f64::read(&mut self.f64s.values[at..at + n], data, pattern),

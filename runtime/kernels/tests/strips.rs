@@ -1,0 +1,80 @@
+//! Reductions in strips of many lanes, against the naive evaluator: columns of elements as they lie and of computed ones, rows of computed ones and
+//! of ones that lie backwards, in one part and in several.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod reference;
+
+use ein_kernels::{Fusion, Options, run};
+use ein_plan::{DType, Kernel};
+use reference::{Owned, array, chunks, close, interpret};
+
+const KERNELS: [&str; 22] = [
+    "(f32[9, 9001]) [j: 9001 | i: 9] f32 = sum a0[i, j]",
+    "(f32[70, 5000]) [j: 5000 | i: 70] f32 = sum a0[i, j]",
+    "(f64[70, 5000]) [j: 5000 | i: 70] f64 = mean a0[i, j]",
+    "(f32[11, 4097]) [j: 4097 | i: 11] f32 = max a0[i, j]",
+    "(f64[70, 5000]) [j: 5000 | i: 70] f64 = min a0[i, j]",
+    "(f32[6, 3000]) [j: 3000 | i: 6] f32 = prod a0[i, j]",
+    "(f32[70, 5000]) [j: 5000 | i: 70] f32 = norm a0[i, j]",
+    "(f64[13, 5000]) [j: 5000 | i: 13] f64 = norm a0[i, j]",
+    "(f32[70, 5000]) [j: 5000 | i: 70] f32 = logsumexp a0[i, j]",
+    "(f32[70, 5000]) [j: 5000 | i: 70] i64 = argmax a0[i, j]",
+    "(i64[70, 5000]) [j: 5000 | i: 70] i64 = sum a0[i, j]",
+    "(i32[7, 5000]) [j: 5000 | i: 7] i32 = max a0[i, j]",
+    "(f32[70, 5000], f32[5000]) [j: 5000 | i: 70] f32 = sum where(a0[i, j] > a1[j], a0[i, j] * a1[j], 0.0)",
+    "(f32[7, 5000]) [j: 5000 | i: 7] f32 = sum a0[i, j] if a0[i, j] > 0.0",
+    "(f32[5, 7, 3000]) [k: 5, j: 3000 | i: 7] f32 = sum a0[k, i, j]",
+    "(f32[20, 5001], f32[20, 5001]) [i: 20 | j: 5001] f32 = sum where(a0[i, j] > 0.0, a0[i, j] * a1[i, j], 0.0)",
+    "(f32[20, 5001]) [i: 20 | j: 5001] f32 = sum a0[i, j] if a0[i, j] > 0.0",
+    "(f64[20, 5001]) [i: 20 | j: 5001] i64 = argmax a0[i, j] * a0[i, j]",
+    "(f32[20, 3000]) [i: 20 | j: 3000] i64 = argmin a0[i, 2999 - j]",
+    "(f32[3, 3, 3000]) [i: 3, h: 3 | j: 3000] f64 = max a0[i, h, j] * 0.5",
+    "(f32[40, 600]) [i: 40 | j: 600] f32 = norm a0[i, j] * 2.0",
+    "(f32[17, 1100]) [i: 17 | j: 1100] f32 = logsumexp a0[i, j] * 2.0",
+];
+
+/// Operands of a kernel: small numbers of both signs, in no order.
+fn operands(kernel: &Kernel) -> Vec<Owned> {
+    let one = |operand: &ein_plan::Operand| {
+        let shape: Vec<usize> = operand.shape.iter().map(|n| *n as usize).collect();
+        let value = |at: usize| {
+            let number = ((at.wrapping_mul(2_654_435_761) >> 7) % 1999) as f64 - 999.0;
+            match operand.columns[0] {
+                DType::I64 | DType::I32 => number,
+                _ => number / 512.0,
+            }
+        };
+        Owned {
+            start: vec![0; shape.len()],
+            columns: vec![array(operand.columns[0], &shape, value)],
+        }
+    };
+    kernel.operands.iter().map(one).collect()
+}
+
+#[test]
+fn wide_strips_give_what_the_definition_gives() {
+    for text in KERNELS {
+        let kernel: Kernel = text
+            .parse()
+            .unwrap_or_else(|error| panic!("{text}: {error:?}"));
+        let owned = operands(&kernel);
+        let ranges: Vec<(u64, u64)> = kernel.indices.iter().map(|i| (0, i.extent)).collect();
+        let wanted = interpret(&kernel, &ranges, &owned).unwrap();
+        for fusion in [Fusion::Never, Fusion::Always] {
+            let options = Options {
+                fusion,
+                ..Options::default()
+            };
+            let found = run(&kernel, &ranges, &chunks(&owned), &options).unwrap();
+            assert_eq!(found[0].data().len(), wanted.len());
+            for (at, (value, scale)) in wanted.iter().enumerate() {
+                let (got, want) = (found[0].data().get(at).as_f64(), value.f());
+                assert!(
+                    close(kernel.output[0], got, want, *scale),
+                    "{kernel}: {got} for {want} at {at}"
+                );
+            }
+        }
+    }
+}
