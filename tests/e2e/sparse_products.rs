@@ -87,3 +87,28 @@ fn products_of_two_files_are_those_of_dense_inputs() {
         assert!(!relations.any(|name| name == "A" || name == "B"), "{plan}");
     }
 }
+
+/// Elements of any type meet: narrow ones are computed in a wider type.
+#[test]
+fn products_of_elements_of_any_type() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("a.mtx"), few(47, 47, 60)).unwrap();
+    let mut sums = vec![];
+    for dtype in [
+        "f16", "bf16", "f32", "f64", "u32", "u64", "i64", "u8", "i32",
+    ] {
+        let program = format!(
+            "dim N\ninput A: {dtype}[N, N] = load(\"a.mtx\")\n\
+             t = sum[i,j,k] A[i,j] * A[j,k] * A[i,k]\ns = sum[i,j] A[i,j] * A[j,i]\n\
+             both[m<2] = where(m == 0, f64(t), f64(s))\noutput both -> \"both.npy\"\n"
+        );
+        std::fs::write(at("p.ein"), program).unwrap();
+        for sites in ["1", "3"] {
+            run(einc_command(&["run", "p.ein", "--sites", sites]).current_dir(&folder)).success();
+            sums.push((dtype, Tensor::read(&at("both.npy")).data));
+        }
+    }
+    assert!(sums[0].1[0] > 0.0 && sums[0].1[1] > 0.0, "{sums:?}");
+    assert!(sums.iter().all(|(_, both)| *both == sums[0].1), "{sums:?}");
+}

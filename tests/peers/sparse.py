@@ -1,6 +1,6 @@
 """Sparse matrices beside their peers: time of a round, as a ratio, contestants in turns.
 
-    python tests/peers/sparse.py target/release/einc [spmv] [spmv-t] [spmm] [spmm-t] [sampled] [rank] [paths] [attention]
+    python tests/peers/sparse.py target/release/einc [spmv] [spmv-t] [spmm] [spmm-t] [sampled] [rank] [paths] [attention] [triangles]
 
 Ours is run with few and with many rounds, and the difference counts, so that neither loading nor planning does. Both sides have two
 threads; scipy has one. Matrices of `--rows` rows (100,000) with 20 elements a row: `uniform`, `power` (a few rows and columns have most of the
@@ -38,6 +38,7 @@ PROGRAMS = {
     "rank": "state v[i<N] = 1.0 / N\n lost = sum[i] where(degree[i] == 0, v[i], 0)\n share[i] = where(degree[i] == 0, 0, v[i] / degree[i])\n"
     " next v[j] = 0.15 / N + 0.85 * (lost / N + sum[i] A[i,j] * share[i])",
     "paths": "state v[i<N] = where(i == 0, 0.0, inf)\n next v[j] = min(v[j], min[i] where(A[i,j] > 0, v[i] + A[i,j], inf))",
+    "triangles": "state v[i<N] = f32(i % 7)\n W[i,j] = A[i,j] * v[j]\n q[i] = sum[j] A[i,j] * (sum[k] W[i,k] * A[k,j])\n next v[i] = min(q[i], 1.0) + 0.5",
     "attention": "state v[i<N, h<16] = sin(f32(i + 3 * h))\n s[i] = v[i,h] * a[h]\n e[i,j] = where(A[i,j] > 0, exp(s[i] - s[j]), 0)\n"
     " z[i] = sum[j] e[i,j]\n y[i,h] = e[i,j] / (z[i] + 1e-9) * v[j,h]\n g = grad(sum[i,h] y[i,h]^2, v)\n next v[i,h] = v[i,h] - 0.01 * g[i,h]",
 }
@@ -87,6 +88,8 @@ def peers(name, matrix):
         start = np.full(rows, np.inf, np.float32)
         start[0] = 0
         return {"numpy": lambda: np.minimum.at(start.copy(), coo.col, start[coo.row] + coo.data)}
+    if name == "triangles":
+        return {"scipy": lambda: matrix.multiply(matrix.multiply(x[None, :]).tocsr() @ matrix).sum(1)}
     part = torch.randn(rows, 16, requires_grad=True)
     along = torch.cos(torch.arange(16.0))
 
@@ -104,7 +107,7 @@ def peers(name, matrix):
 def of_round(einc, folder, name):
     """Seconds of a round of ours."""
     seconds = []
-    few, many = (2, 12) if name in ("spmm", "spmm-t", "sampled", "attention") else (5, 105)
+    few, many = (2, 12) if name in ("spmm", "spmm-t", "sampled", "attention", "triangles") else (5, 105)
     for rounds in (few, many):
         text = f"{HEAD}{BEFORE.get(name, '')}repeat t < {rounds} {{\n {PROGRAMS[name]}\n}}\nlast = sum{'[i,h]' if ', h<' in PROGRAMS[name] else '[i]'} "
         text += "v[i,h]" if ", h<" in PROGRAMS[name] else "v[i]"

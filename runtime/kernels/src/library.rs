@@ -18,7 +18,7 @@ use crate::{Chunk, Fault, KernelError};
 use ein_array::{Array, Data, each_data};
 use ein_matrix::{Matrix, Problem, Real};
 use ein_plan::library::Argument;
-use ein_plan::{DType, Function, IndexId, Kernel, Library};
+use ein_plan::{DType, Function, IndexId, Kernel, Library, Scalar};
 use order::Ranked;
 use std::borrow::Cow;
 
@@ -312,9 +312,13 @@ impl Call<'_> {
     fn dots<T: listed::Summed>(&self) -> Result<Array, KernelError> {
         let ends = [0, 3].map(|number| self.numbers(number));
         let numbers = [6, 7].map(|number| self.numbers(number));
-        let values = |number: usize| {
-            T::of(self.column(number))
-                .expect("the verifier of kernels holds that values have the type of the result")
+        let values = |number: usize| match T::of(self.column(number)) {
+            Some(values) => Cow::Borrowed(values),
+            None => {
+                let all = self.column(number);
+                let value = |at: usize| T::constant(&all.get(at)).unwrap_or(T::ZERO);
+                Cow::Owned((0..all.len()).map(value).collect())
+            }
         };
         let count = self.library.positions.unwrap_or(0) as usize;
         let rows = |number: usize| listed::Rows {
@@ -389,7 +393,10 @@ fn whole(data: &Data, at: usize) -> i64 {
     match data {
         Data::I64(numbers) => numbers[at],
         Data::U32(numbers) => numbers[at].into(),
-        _ => 0,
+        other => match other.get(at) {
+            Scalar::Int(number) => number,
+            _ => 0,
+        },
     }
 }
 

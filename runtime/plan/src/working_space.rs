@@ -123,13 +123,14 @@ fn of_library(kernel: &Kernel, library: &Library, lengths: &[usize]) -> u64 {
         Function::Qr => 3 * mn + mn / 4,
         Function::Eig => 5 * mn + mn / 4,
         Function::Svd => 3 * mn + 4 * square + square / 2,
-        // What is marked by each thread; positions and numbers of rows as they are looked up; the order of the calls, and where each row's begin.
+        // What is marked by each thread; positions, values and numbers of rows as they are looked up; the order of the calls, and where each
+        // row's begin.
         Function::ListedDot => {
             let marks = library.positions.unwrap_or(0).saturating_mul(5 * AT_ONCE);
             let [ends, others, a, b] = [0, 3, 1, 4].map(|list| library.matrix(kernel, list).0);
             let order = (4 * batch).saturating_add(ends).saturating_add(others);
             let bytes = marks.saturating_add(order.saturating_mul(8));
-            return bytes.saturating_add(a.saturating_add(b).saturating_mul(4));
+            return bytes.saturating_add(a.saturating_add(b).saturating_mul(4 + size));
         }
         // `argsort` and `topk` sort where the result is, and `find` needs no more than its result.
         _ => return 0,

@@ -274,7 +274,6 @@ impl Lists {
         let order = self.order(side, origin);
         if let ([(read, values)], [factor], None) = (&side.reads[..], &side.factors[..], order)
             && read == factor
-            && self.rewriting.result().tensor(*values).dtype == dtype
         {
             return *values;
         }
@@ -337,10 +336,7 @@ impl Lists {
             positions,
             otherwise: None,
         } = kernel.graph.node(row)
-            && matches!(
-                kernel.operands[*operand as usize].columns[..],
-                [DType::I64 | DType::U32]
-            )
+            && kernel.operands[*operand as usize].columns[0].compute() == DType::I64
         {
             let indices: Option<Vec<IndexId>> =
                 (positions.iter().map(|at| kernel.graph.as_index(*at))).collect();

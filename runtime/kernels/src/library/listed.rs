@@ -8,6 +8,7 @@
 //! rows {0: 2.0, 3: 1.0} and {1: 5.0, 3: 4.0}    ->   1.0 * 4.0
 //! ```
 
+use super::whole;
 use crate::line::Value;
 use crate::{parallel, stream};
 use ein_array::Data;
@@ -58,27 +59,26 @@ pub(super) fn positions(numbers: &Data, count: usize) -> Cow<'_, [u32]> {
             true => Cow::Borrowed(numbers),
             false => Cow::Owned(numbers.iter().map(|x| (*x).min(count as u32)).collect()),
         },
-        Data::I64(numbers) => {
-            let position = |number: &i64| match (0..count as i64).contains(number) {
-                true => *number as u32,
-                false => count as u32,
+        _ => {
+            let position = |at: usize| match whole(numbers, at) {
+                number if (0..count as i64).contains(&number) => number as u32,
+                _ => count as u32,
             };
-            Cow::Owned(numbers.iter().map(position).collect())
+            Cow::Owned((0..numbers.len()).map(position).collect())
         }
-        _ => Cow::Borrowed(&[]),
     }
 }
 
 /// A matrix as the list of its rows.
-pub(super) struct Rows<'a, T> {
+pub(super) struct Rows<'a, T: Clone> {
     /// By row: where it ends in the list.
     pub ends: &'a [i64],
     /// Positions, ascending in a row, as [`positions`] gives them.
     pub positions: Cow<'a, [u32]>,
-    pub values: &'a [T],
+    pub values: Cow<'a, [T]>,
 }
 
-impl<T> Rows<'_, T> {
+impl<T: Clone> Rows<'_, T> {
     /// Where a row lies in the list: nowhere, if there is no such row.
     fn range(&self, row: i64) -> Range<usize> {
         let Some(end) = usize::try_from(row).ok().and_then(|row| self.ends.get(row)) else {
@@ -162,7 +162,7 @@ pub(super) fn dots<T: Summed>(
                 if let Some(next) = calls.get(number + 1) {
                     let (is_first, _, soon) = sides(*next);
                     let soon = soon.start..soon.end.min(soon.start + BLOCK);
-                    stream::ahead(&positions[usize::from(is_first)], soon);
+                    stream::ahead(positions[usize::from(is_first)], soon);
                 }
                 let (is_first, longer, shorter) = sides(*call);
                 let (long, short) = if is_first { (a, b) } else { (b, a) };
@@ -308,7 +308,7 @@ mod tests {
         let rows = |count| Rows {
             ends: &ends,
             positions: positions(&list, count),
-            values: &values,
+            values: Cow::Borrowed(&values[..]),
         };
         let (one, other) = ([0, 0, 2, 1, 7, -1], [2, 0, 2, 2, 0, 2]);
         let sums = dots([&rows(5), &rows(5)], [&one, &other], 5);
