@@ -123,7 +123,7 @@ fn of_library(kernel: &Kernel, library: &Library, lengths: &[usize]) -> u64 {
         Function::Qr => 3 * mn + mn / 4,
         Function::Eig => 5 * mn + mn / 4,
         Function::Svd => 3 * mn + 4 * square + square / 2,
-        // What is marked by each thread; positions, values and numbers of rows as they are looked up; the order of the calls, and where each
+        // The marks of each thread; positions, values and numbers of rows as they are looked up; the order of the calls, and where each
         // row's begin.
         Function::ListedDot => {
             let marks = library.positions.unwrap_or(0).saturating_mul(5 * AT_ONCE);

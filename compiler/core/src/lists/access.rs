@@ -39,7 +39,7 @@ impl Lists {
                 let is_summed = access.indices.iter().any(|i| i.0 >= kernel.output_rank);
                 is_summed && (is_left_out || root.is_some_and(same))
             });
-        // What is left to be summed may be a product of lists; what is left of the output is not.
+        // Indices that are left to be summed may be a product of lists; those of the output are none.
         let outputs = |access: &Access| {
             let listed = access.indices.iter().filter(|i| i.0 < kernel.output_rank);
             kernel.output_rank as usize - listed.count()

@@ -38,7 +38,7 @@ struct Side {
     row: NodeId,
     /// The reads of the list: each with the operand that has the values.
     reads: Vec<(NodeId, TensorId)>,
-    /// What the factors compute.
+    /// The factors, which are multiplied.
     factors: Vec<NodeId>,
 }
 
@@ -261,7 +261,7 @@ impl Lists {
         (by != 0).then(|| self.made(&name, statement(order, &[numbers]), origin))
     }
 
-    /// What the factors of a side are at the places of its list, by row.
+    /// The product of the factors of a side at each place of its list, by row.
     fn values_of_rows(
         &mut self,
         side: &Side,

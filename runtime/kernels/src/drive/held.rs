@@ -16,7 +16,7 @@ use ein_plan::Reduction;
 /// Strips that are not yet added.
 #[derive(Default)]
 pub(super) struct Held<'a> {
-    /// Whether what is reduced may be held.
+    /// Returns whether the lanes that are reduced may be held.
     holds: bool,
     singles: Vec<&'a [f32]>,
     doubles: Vec<&'a [f64]>,
@@ -81,7 +81,7 @@ impl<'a> Held<'a> {
     }
 }
 
-/// What is held, to be added.
+/// Strips that are held until they are added.
 struct Add<'h, 'a> {
     held: &'h Held<'a>,
     accumulator: &'h mut Accumulator,
