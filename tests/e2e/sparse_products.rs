@@ -44,11 +44,13 @@ y[i] = sum[j] where(B[j,i] != 0, B[j,i] * C[i,j], 0)
 s = sum[i,j] A[i,j] * B[j,i] * d[i]
 w[i<N,j<N,h<2] = where(B[i,j] != 0, B[i,j] * d[j] - h, -inf)
 near[i,h] = max[j] where(A[i,j] != 0, w[i,j,h], -inf)
+up = sum[i,j,k] where(i < j and j < k, A[i,j] * B[j,k] * A[i,k], 0)
 gt = grad(t * t + s, d)
 output t
 output y
 output s
 output near
+output up
 output gt
 "#;
 
@@ -60,7 +62,7 @@ fn products_of_two_files_are_those_of_dense_inputs() {
     std::fs::write(at("p.ein"), PRODUCTS).unwrap();
     std::fs::write(at("a.mtx"), few(61, 61, 90)).unwrap();
     std::fs::write(at("b.mtx"), few(61, 61, 110)).unwrap();
-    let names = ["t", "y", "s", "near", "gt"];
+    let names = ["t", "y", "s", "near", "up", "gt"];
     let values = |arguments: &[&str]| {
         let mut command = einc_command(&["run", "p.ein", "--seed", "3"]);
         for name in names {

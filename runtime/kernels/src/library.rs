@@ -45,6 +45,7 @@ pub(crate) fn run(
             return match kernel.output[0] {
                 DType::F64 => call.dots::<f64>(),
                 DType::F32 => call.dots::<f32>(),
+                DType::I32 => call.dots::<i32>(),
                 _ => call.dots::<i64>(),
             };
         }

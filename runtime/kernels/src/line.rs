@@ -80,6 +80,15 @@ macro_rules! value {
 value!(f32, F32, |x: &Scalar| Some(x.as_f64() as f32), |x, y| x * y);
 value!(f64, F64, |x: &Scalar| Some(x.as_f64()), |x, y| x * y);
 value!(
+    i32,
+    I32,
+    |x: &Scalar| match x {
+        Scalar::Int(x) => Some(*x as i32),
+        _ => None,
+    },
+    i32::wrapping_mul
+);
+value!(
     i64,
     I64,
     |x: &Scalar| match x {

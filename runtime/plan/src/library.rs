@@ -226,7 +226,7 @@ pub(crate) fn verify(kernel: &Kernel) -> Result<(), String> {
 
 /// Returns whether `listed_dot` sums numbers of a type.
 pub const fn is_summed(dtype: DType) -> bool {
-    matches!(dtype, DType::F32 | DType::F64 | DType::I64)
+    matches!(dtype, DType::F32 | DType::F64 | DType::I32 | DType::I64)
 }
 
 fn read(kernel: &Kernel) -> Result<Library, String> {

@@ -132,7 +132,7 @@ fn one(
         let columns: Vec<Vec<Scalar>> = columns.collect();
         return Some(vec![match library.operation {
             Function::Find => listed::find(&columns[0], columns[1][0]),
-            _ => listed::dot(kernel.output[0], &columns),
+            _ => listed::dot(kernel.output[0], &columns, library.positions.unwrap_or(0)),
         }]);
     }
     let matrices: Vec<Matrix> = arguments

@@ -14,6 +14,9 @@
 //! t.place: f32[5] = [e: 5] listed_dot(A.ends[:1], A.at1[:1], A.values[:1], A.ends1[:1], A.along[:1], A.terms[:1], A.at1[e], A.at0[e], 8)
 //! ```
 
+mod sides;
+
+use self::sides::{Dot, Side};
 use super::statement::OverList;
 use super::{Lists, PatternId, fill, written};
 use crate::einsum::TensorId;
@@ -27,20 +30,6 @@ use ein_plan::{
 
 /// Positions that a row may have, at most: where each stands in the row is written down.
 const MOST_POSITIONS: u64 = u32::MAX as u64;
-
-/// The rows of a list that a factor reads.
-#[derive(Clone, PartialEq)]
-struct Side {
-    pattern: PatternId,
-    /// The dimension of the pattern along which is summed.
-    along: usize,
-    /// The number of the row, a node of the statement.
-    row: NodeId,
-    /// The reads of the list: each with the operand that has the values.
-    reads: Vec<(NodeId, TensorId)>,
-    /// The factors, which are multiplied.
-    factors: Vec<NodeId>,
-}
 
 impl Lists {
     /// A sum of products of rows of two lists by way of what both list; `None` if it is none.
@@ -61,10 +50,15 @@ impl Lists {
         if positions >= MOST_POSITIONS {
             return None;
         }
-        let (sides, fixed) = self.sides(kernel, operands, IndexId(rank as u32))?;
+        let Dot {
+            sides,
+            fixed,
+            conditions,
+        } = self.dot(kernel, operands, IndexId(rank as u32))?;
         let mut arguments: Vec<TensorId> = vec![];
         for side in &sides {
             let [ends, along] = self.rows(side, origin);
+            let along = self.kept(side, along, (kernel, operands), origin);
             arguments.extend([
                 ends,
                 along,
@@ -81,7 +75,7 @@ impl Lists {
             (&arguments, &rows),
             positions,
         );
-        if fixed.is_empty() {
+        if fixed.is_empty() && conditions.is_empty() {
             return Some(call);
         }
         let dots = self.made(&format!("{name}.dot"), call, origin);
@@ -103,120 +97,16 @@ impl Lists {
             let product = Node::Apply(Function::Mul, vec![factor, root]);
             root = over.kernel.graph.add(product, dtype);
         }
+        let graph = &mut over.kernel.graph;
+        if let Some(holds) = all(graph, &conditions) {
+            let zero = graph.add(Node::Constant(fill::zero(dtype)), dtype);
+            root = graph.add(
+                Node::Apply(Function::Select, vec![holds, root, zero]),
+                dtype,
+            );
+        }
         over.kernel.root = root;
         Some(statement(over.kernel, &over.operands))
-    }
-
-    /// The two sides of the products, and the factors that do not depend on the index along which is summed.
-    fn sides(
-        &self,
-        kernel: &Kernel,
-        operands: &[TensorId],
-        along: IndexId,
-    ) -> Option<([Side; 2], Vec<NodeId>)> {
-        let depends = kernel.graph.dependencies();
-        let (mut sides, mut fixed, mut open): (Vec<Side>, _, _) =
-            (vec![], vec![], vec![kernel.root]);
-        while let Some(id) = open.pop() {
-            match kernel.graph.node(id) {
-                _ if depends[id.0 as usize] >> along.0 & 1 == 0 => fixed.push(id),
-                Node::Apply(Function::Mul, of) => open.extend([of[1], of[0]]),
-                _ => {
-                    let side = self.side((kernel, operands), &depends, along, id)?;
-                    let same = |other: &&mut Side| {
-                        (other.pattern, other.along, other.row)
-                            == (side.pattern, side.along, side.row)
-                    };
-                    match sides.iter_mut().find(same) {
-                        None => sides.push(side),
-                        Some(known) => {
-                            known.reads.extend(side.reads);
-                            known.factors.extend(side.factors);
-                        }
-                    }
-                }
-            }
-        }
-        let is_zero_elsewhere = |side: &Side| {
-            let values = fill::values(&kernel.graph, |id| {
-                let (_, values) = side.reads.iter().find(|(read, _)| *read == id)?;
-                let mut lists = self.lists.values();
-                Some(lists.find(|list| list.values == *values)?.fill)
-            });
-            let factors = side.factors.iter().map(|id| values[id.0 as usize]);
-            let numbers: Option<Vec<f64>> = (factors.map(|value| Some(value?.as_f64()))).collect();
-            numbers.is_some_and(|numbers| {
-                numbers.contains(&0.0) && numbers.iter().all(|number| number.is_finite())
-            })
-        };
-        // Statements with the same factors in another order read the same sums.
-        sides.sort_by_key(|side| (side.pattern, side.along, side.row));
-        let sides: [Side; 2] = sides.try_into().ok()?;
-        sides
-            .iter()
-            .all(is_zero_elsewhere)
-            .then_some((sides, fixed))
-    }
-
-    /// The side that a factor is of: all that it reads is rows of lists of one pattern, at the same number.
-    fn side(
-        &self,
-        (kernel, operands): (&Kernel, &[TensorId]),
-        depends: &[u128],
-        along: IndexId,
-        factor: NodeId,
-    ) -> Option<Side> {
-        let mut side: Option<Side> = None;
-        let mut open = vec![factor];
-        while let Some(id) = open.pop() {
-            match kernel.graph.node(id) {
-                Node::Constant(_) => {}
-                Node::Convert(from) => open.push(*from),
-                Node::Apply(_, arguments) => open.extend(arguments),
-                Node::Index(_) => return None,
-                Node::Read {
-                    operand,
-                    positions,
-                    otherwise,
-                    ..
-                } => {
-                    let list = self.lists.get(&operands[*operand as usize])?;
-                    let pattern = self.pattern(list.pattern);
-                    let [Some(first), Some(second)] = list.dims[..] else {
-                        return None;
-                    };
-                    // Places that fill a list up do not ascend. Outside there may be nothing but what is not listed.
-                    let is_fill = |id: NodeId| match kernel.graph.node(id) {
-                        Node::Constant(value) => fill::is_same(*value, list.fill),
-                        _ => false,
-                    };
-                    if pattern.has_more || !otherwise.is_none_or(is_fill) {
-                        return None;
-                    }
-                    let is_along = |at: usize| kernel.graph.as_index(positions[at]) == Some(along);
-                    let (at, row) = match (is_along(0), is_along(1)) {
-                        (true, false) => (first, positions[1]),
-                        (false, true) => (second, positions[0]),
-                        _ => return None,
-                    };
-                    if depends[row.0 as usize] >> along.0 & 1 == 1 {
-                        return None;
-                    }
-                    let found = side.get_or_insert(Side {
-                        pattern: list.pattern,
-                        along: at,
-                        row,
-                        reads: vec![],
-                        factors: vec![factor],
-                    });
-                    if (found.pattern, found.along, found.row) != (list.pattern, at, row) {
-                        return None;
-                    }
-                    found.reads.push((id, list.values));
-                }
-            }
-        }
-        side
     }
 
     /// Where the rows of a side end in its list, and its positions by row.
@@ -286,38 +176,80 @@ impl Lists {
             Some(order) => over.read(order, DType::I64, vec![count], vec![], None),
             None => over.index(IndexId(0)),
         };
-        let mut operand_of = vec![];
-        for (read, values) in &side.reads {
-            let stored = self.rewriting.result().tensor(*values).dtype;
-            operand_of.push((*read, over.operand(*values, stored, vec![count])));
+        let mut values = vec![];
+        for (read, tensor) in &side.reads {
+            let stored = self.rewriting.result().tensor(*tensor).dtype;
+            let at = (*tensor, stored, vec![count]);
+            values.push((*read, over.read_at(at, vec![place], None)));
         }
-        let first = over.operands.len() as u32;
-        over.operands.extend(operands);
-        over.kernel.operands.extend(kernel.operands.iter().cloned());
-        let graph = &mut over.kernel.graph;
-        let moved = graph.append(&kernel.graph, |graph, id, mut node, dtype| {
-            if let Node::Read {
-                operand,
-                positions,
-                otherwise,
-                ..
-            } = &mut node
-            {
-                match operand_of.iter().find(|(read, _)| *read == id) {
-                    Some((_, values)) => {
-                        (*operand, *positions, *otherwise) = (*values, vec![place], None);
-                    }
-                    None => *operand += first,
-                }
-            }
-            graph.add(node, dtype)
+        let moved = over.moved((kernel, operands), |id, _| {
+            values
+                .iter()
+                .find(|(read, _)| *read == id)
+                .map(|(_, value)| *value)
         });
+        let graph = &mut over.kernel.graph;
         let factors = side.factors.iter().map(|id| moved[id.0 as usize]);
         let product = |a, b| graph.add(Node::Apply(Function::Mul, vec![a, b]), dtype);
         if let Some(root) = factors.reduce(product) {
             over.kernel.root = root;
         }
         let name = format!("{}.terms", self.name_of(side.pattern));
+        let over = statement(over.kernel, &over.operands);
+        self.made(&name, over, origin)
+    }
+
+    /// The positions of a side's list, by row, of which those that break a condition are beyond all others: no row has them.
+    fn kept(
+        &mut self,
+        side: &Side,
+        along: TensorId,
+        (kernel, operands): (&Kernel, &[TensorId]),
+        origin: Origin,
+    ) -> TensorId {
+        if side.conditions.is_empty() {
+            return along;
+        }
+        let order = self.order(side, origin);
+        let (pattern, by) = (self.pattern(side.pattern), 1 - side.along);
+        let (count, stored) = (pattern.count, pattern.position_type(side.along));
+        let index = Index {
+            name: "f".to_owned(),
+            extent: count,
+        };
+        let mut over = OverList::new(vec![index], 1, stored, IndexId(0));
+        let place = match order {
+            Some(order) => over.read(order, DType::I64, vec![count], vec![], None),
+            None => over.index(IndexId(0)),
+        };
+        let numbers = (
+            pattern.positions[by],
+            pattern.position_type(by),
+            vec![count],
+        );
+        let row = over.read_at(numbers, vec![place], None);
+        let position = over.read(along, stored, vec![count], vec![], None);
+        let summed = IndexId(kernel.output_rank);
+        let moved = over.moved((kernel, operands), |id, node| match node {
+            _ if id == side.row => Some(row),
+            Node::Index(index) if *index == summed => Some(position),
+            _ => None,
+        });
+        let graph = &mut over.kernel.graph;
+        let conditions: Vec<NodeId> = (side.conditions.iter())
+            .map(|id| moved[id.0 as usize])
+            .collect();
+        let beyond = kernel.indices[summed.0 as usize].extent;
+        let beyond = Node::Constant(Scalar::Int(i64::try_from(beyond).unwrap_or(i64::MAX)));
+        let beyond = graph.add(beyond, DType::I64);
+        over.kernel.root = match all(graph, &conditions) {
+            Some(holds) => graph.add(
+                Node::Apply(Function::Select, vec![holds, position, beyond]),
+                DType::I64,
+            ),
+            None => position,
+        };
+        let name = format!("{}.kept", self.name_of(side.pattern));
         let over = statement(over.kernel, &over.operands);
         self.made(&name, over, origin)
     }
@@ -432,4 +364,33 @@ impl Lists {
         let tensor = self.pattern(pattern).tensor;
         self.rewriting.result().tensor(tensor).name.clone()
     }
+}
+
+impl OverList {
+    /// Takes over the nodes of another statement, some of them by way of others.
+    fn moved(
+        &mut self,
+        (kernel, operands): (&Kernel, &[TensorId]),
+        instead: impl Fn(NodeId, &Node) -> Option<NodeId>,
+    ) -> Vec<NodeId> {
+        let first = self.operands.len() as u32;
+        self.operands.extend(operands);
+        (self.kernel.operands).extend(kernel.operands.iter().cloned());
+        let graph = &mut self.kernel.graph;
+        graph.append(&kernel.graph, |graph, id, mut node, dtype| {
+            if let Some(instead) = instead(id, kernel.graph.node(id)) {
+                return instead;
+            }
+            if let Node::Read { operand, .. } = &mut node {
+                *operand += first;
+            }
+            graph.add(node, dtype)
+        })
+    }
+}
+
+/// Returns the condition that holds where all of these do; `None` of none.
+fn all(graph: &mut Graph, conditions: &[NodeId]) -> Option<NodeId> {
+    let both = |a, b| graph.add(Node::Apply(Function::And, vec![a, b]), DType::Bool);
+    conditions.iter().copied().reduce(both)
 }

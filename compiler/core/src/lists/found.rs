@@ -16,7 +16,6 @@ use super::{List, Lists, PatternId, elements, written};
 use crate::einsum::TensorId;
 use crate::einsum::canonical::statement;
 use ein_plan::{Index, IndexId, Node, Origin};
-use std::fmt::Write as _;
 
 impl Lists {
     /// The values of a list's tensor at the places of another pattern, which stand for some of its dimensions, all listed ones among them.
@@ -64,18 +63,21 @@ impl Lists {
     ) -> TensorId {
         let (own, places) = (self.pattern(of), self.pattern(pattern));
         let count = places.count;
-        let (mut key, mut inside) = ("0".to_owned(), String::new());
+        let (mut key, mut inside): (String, Option<String>) = (String::new(), None);
         for (number, (extent, dim)) in own.shape.iter().zip(at).enumerate() {
             key = match number {
                 0 => format!("a{number}[e]"),
                 _ => format!("({key}) * {extent} + a{number}[e]"),
             };
             if places.shape[*dim] > *extent {
-                let and = if inside.is_empty() { "" } else { " and " };
-                let _ = write!(inside, "{and}a{number}[e] < {extent}");
+                let own = format!("a{number}[e] < {extent}");
+                inside = Some(match inside {
+                    None => own,
+                    Some(others) => format!("and({others}, {own})"),
+                });
             }
         }
-        if !inside.is_empty() {
+        if let Some(inside) = inside {
             key = format!("where({inside}, {key}, -1)");
         }
         let columns: Vec<String> = (at.iter())

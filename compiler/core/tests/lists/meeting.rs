@@ -55,6 +55,22 @@ fn rows_of_two_lists_meet_at_the_places_of_a_third() {
 }
 
 #[test]
+fn conditions_leave_out_elements_of_a_row() {
+    // A condition on the index that is summed over and a row's number moves positions beyond all rows; one on the place stays outside.
+    insta::assert_snapshot!(met(
+        "t: f32[] = [ | i: 18, j: 18, k: 18] sum where(and(i < j, j < k), A[i, j] * A[j, k] * A[i, k], 0.0)\noutput t"
+    ), @r#"
+    hidden A.count: i64[18] = [x: 18 | f: 5] sum 1 if x == A.at0[f]
+    hidden A.ends: i64[18] = [x: 18 | y: 18] sum A.count[y] if y <= x
+    hidden A.kept: u32[5] = [f: 5] where(A.at0[f] < A.at1[f], A.at1[f], 18)
+    hidden t.dot: f32[5] = [e: 5] listed_dot(A.ends[:1], A.at1[:1], A.values[:1], A.ends[:1], A.kept[:1], A.values[:1], A.at0[e], A.at1[e], 18)
+    hidden t.place: f32[5] = [e: 5] where(A.at0[e] < A.at1[e], A.values[e] * t.dot[e], 0.0)
+    t: f32[] = [| e: 5] sum t.place[e]
+    output t
+    "#);
+}
+
+#[test]
 fn elements_of_a_list_are_found_at_the_places_of_another() {
     insta::assert_snapshot!(met(
         "s: f32[] = [ | i: 18, j: 18] sum where(A[i, j] > 0.0, B[j, i], 0.0)\noutput s"
@@ -82,11 +98,21 @@ fn elements_of_a_list_are_found_at_the_places_of_another() {
 }
 
 #[test]
+fn a_place_outside_of_the_other_tensor_is_not_found() {
+    let text = "input A: f32[40, 40] = unbound\ninput B: f32[20, 16] = unbound\n\
+                s: f32[] = [ | i: 20, j: 16] sum A[i, j] * B[i, j]\noutput s";
+    let lists = over_lists(text, 5).to_string();
+    let key = "[e: 5] where(and(A.at0[e] < 20, A.at1[e] < 16), A.at0[e] * 16 + A.at1[e], -1)";
+    assert!(lists.contains(key), "{lists}");
+}
+
+#[test]
 fn what_is_no_product_of_two_lists_is_none() {
     for statement in [
         // Beside the lists there is a dense factor, a condition, or a value where nothing is listed.
         "s: f32[] = [ | i: 18, j: 18, k: 18] sum A[i, j] * A[j, k] * B[k, i] * f32(k)",
         "s: f32[] = [ | i: 18, j: 18, k: 18] sum A[i, j] * A[j, k] * B[k, i] if k < j",
+        "s: f32[] = [ | i: 18, j: 18, k: 18] sum where(i + j < k, A[i, j] * A[j, k] * B[k, i], 0.0)",
         "s: f32[] = [ | i: 18, j: 18, k: 18] sum A[i, j] * exp(A[j, k]) * B[k, i]",
         "s: f32[] = [ | i: 18, j: 18, k: 18] sum A[i, j] * A[j, k] * A[j, k]",
         "s: f32[] = [ | i: 18, j: 18, k: 18] max A[i, j] * A[j, k] * B[k, i]",
@@ -119,8 +145,9 @@ fn random_program(random: &mut Random) -> String {
             read("i", "k"),
             read("i", "j"),
         );
+        let kept = random.of(&["and(i < j, j < k)", "j < k", "i < k", "k + i > 9", "i > 2"]);
         let beside = random.of(&["", " * d[i]", " * d[j]", " * d[i] * d[j]"]);
-        text += &match random.below(5) {
+        text += &match random.below(6) {
             0 => {
                 format!("m{number}: f32[] = [ | i: 18, j: 18, k: 18] sum {x} * {y} * {z}{beside}\n")
             }
@@ -131,6 +158,9 @@ fn random_program(random: &mut Random) -> String {
             2 => format!("m{number}: f32[18, 18] = [i: 18, j: 18] {x} * {w}{beside}\n"),
             3 => format!(
                 "m{number}: f32[18] = [j: 18 | i: 18] max where({x} > 0.0, {w}{beside}, -1.0)\n"
+            ),
+            4 => format!(
+                "m{number}: f32[18] = [i: 18 | j: 18, k: 18] sum where({kept}, {x} * {y} * {z}{beside}, 0.0)\n"
             ),
             _ => {
                 format!("m{number}: f32[18] = [i: 18 | j: 18, k: 18] sum {x} * {y} * {z}{beside}\n")

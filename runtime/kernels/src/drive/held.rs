@@ -16,7 +16,7 @@ use ein_plan::Reduction;
 /// Strips that are not yet added.
 #[derive(Default)]
 pub(super) struct Held<'a> {
-    /// Returns whether the lanes that are reduced may be held.
+    /// True if the lanes that are reduced may be held.
     holds: bool,
     singles: Vec<&'a [f32]>,
     doubles: Vec<&'a [f64]>,

@@ -121,6 +121,7 @@ macro_rules! summed {
 summed!(
     f32, F32, f64, |sum, term| sum + f64::from(term);
     f64, F64, f64, |sum, term| sum + term;
+    i32, I32, i32, i32::wrapping_add;
     i64, I64, i64, i64::wrapping_add
 );
 

@@ -12,8 +12,8 @@ pub fn find(list: &[Scalar], number: Scalar) -> Scalar {
     Scalar::Int(place.map_or(-1, |at| at as i64))
 }
 
-/// The sum over all pairs of elements of two listed rows with the same position.
-pub fn dot(dtype: DType, columns: &[Vec<Scalar>]) -> Scalar {
+/// The sum over all pairs of elements of two listed rows with the same position, of so many there may be.
+pub fn dot(dtype: DType, columns: &[Vec<Scalar>], positions: u64) -> Scalar {
     let whole = |x: &Scalar| match x {
         Scalar::Int(x) => *x,
         _ => 0,
@@ -32,6 +32,9 @@ pub fn dot(dtype: DType, columns: &[Vec<Scalar>]) -> Scalar {
     let rounds = dtype == DType::F32;
     let (mut float, mut integer) = (0.0, 0i64);
     for (position, x) in row(0, whole(&columns[6][0])) {
+        if !(0..positions as i64).contains(&whole(&position)) {
+            continue;
+        }
         for (_, y) in row(3, whole(&columns[7][0])).filter(|(other, _)| *other == position) {
             let product = x.as_f64() * y.as_f64();
             float += if rounds {
