@@ -91,6 +91,18 @@ fn input(tensor: &Tensor, shape: &[u64], count: u64) -> Values {
     }
 }
 
+/// Both programs give the same, of inputs of a shape of which `A` lists seven elements.
+fn assert_same((dense, lists): (&Program, &Program), shape: &[u64], about: &str) {
+    let of = |program: &Program| interpret(program, &|tensor| input(tensor, shape, 7)).unwrap();
+    for (a, b) in of(dense).iter().zip(&of(lists)) {
+        for (x, y) in a.data.iter().zip(&b.data) {
+            let (x, y) = (x.as_f64(), y.as_f64());
+            let near = (x - y).abs() <= 1e-4 * (1.0 + x.abs());
+            assert!(near, "{about}: {x} or {y}\n{dense}\n{lists}");
+        }
+    }
+}
+
 #[test]
 fn a_product_gathers_and_scatters() {
     insta::assert_snapshot!(over_lists(
