@@ -246,9 +246,12 @@ fn data_range(data: &mut Data, first: usize, count: usize) -> Option<&mut [u8]> 
 
 /// Fills the bytes of whole numbers of a type with one of them that it holds.
 fn fill(bytes: &mut [u8], dtype: DType, number: u64) {
-    let (size, number) = (dtype.size(), number.to_le_bytes());
-    for to in bytes.chunks_exact_mut(size) {
-        to.copy_from_slice(&number[..size]);
+    let number = match dtype {
+        DType::U32 => (number as u32).to_ne_bytes().to_vec(),
+        _ => number.to_ne_bytes().to_vec(),
+    };
+    for to in bytes.chunks_exact_mut(number.len()) {
+        to.copy_from_slice(&number);
     }
 }
 

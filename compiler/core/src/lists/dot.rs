@@ -9,7 +9,7 @@
 //! A.count: i64[8] = [x: 8 | f: 5] sum 1 if x == A.at0[f]
 //! A.ends: i64[8] = [x: 8 | y: 8] sum A.count[y] if y <= x
 //! A.order: i64[5] = [f: 5] argsort(A.at1[:1], f)
-//! A.along: i64[5] = [f: 5] A.at0[A.order[f]]
+//! A.along: u32[5] = [f: 5] A.at0[A.order[f]]
 //! A.terms: f32[5] = [f: 5] A.values[A.order[f]]
 //! t.place: f32[5] = [e: 5] listed_dot(A.ends[:1], A.at1[:1], A.values[:1], A.ends1[:1], A.along[:1], A.terms[:1], A.at1[e], A.at0[e], 8)
 //! ```
@@ -17,16 +17,13 @@
 mod sides;
 
 use self::sides::{Dot, Side};
-use super::statement::OverList;
+use super::statement::{OverList, both};
 use super::{Lists, PatternId, fill, written};
 use crate::einsum::TensorId;
 use crate::einsum::canonical::statement;
 use crate::rules::renamed;
 use ein_plan::library::{is_summed, whole};
-use ein_plan::{
-    DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Origin, Reduction,
-    Scalar,
-};
+use ein_plan::{DType, Function, Index, IndexId, Kernel, Node, NodeId, Origin, Reduction, Scalar};
 
 /// Positions that a row may have, at most: where each stands in the row is written down.
 const MOST_POSITIONS: u64 = u32::MAX as u64;
@@ -98,7 +95,8 @@ impl Lists {
             root = over.kernel.graph.add(product, dtype);
         }
         let graph = &mut over.kernel.graph;
-        if let Some(holds) = all(graph, &conditions) {
+        let holds = (conditions.iter()).fold(None, |all, id| Some(both(graph, all, *id)));
+        if let Some(holds) = holds {
             let zero = graph.add(Node::Constant(fill::zero(dtype)), dtype);
             root = graph.add(
                 Node::Apply(Function::Select, vec![holds, root, zero]),
@@ -151,6 +149,22 @@ impl Lists {
         (by != 0).then(|| self.made(&name, statement(order, &[numbers]), origin))
     }
 
+    /// A statement that is still to be written, with an element for each of a side's list by row, and the place of that in the list.
+    fn by_row(&mut self, side: &Side, dtype: DType, origin: Origin) -> (OverList, NodeId) {
+        let order = self.order(side, origin);
+        let count = self.pattern(side.pattern).count;
+        let index = Index {
+            name: "f".to_owned(),
+            extent: count,
+        };
+        let mut over = OverList::new(vec![index], 1, dtype, IndexId(0));
+        let place = match order {
+            Some(order) => over.read(order, DType::I64, vec![count], vec![], None),
+            None => over.index(IndexId(0)),
+        };
+        (over, place)
+    }
+
     /// The product of the factors of a side at each place of its list, by row.
     fn values_of_rows(
         &mut self,
@@ -161,21 +175,12 @@ impl Lists {
     ) -> TensorId {
         let count = self.pattern(side.pattern).count;
         let dtype = kernel.output[0];
-        let order = self.order(side, origin);
-        if let ([(read, values)], [factor], None) = (&side.reads[..], &side.factors[..], order)
-            && read == factor
+        if let ([(read, values)], [factor]) = (&side.reads[..], &side.factors[..])
+            && (read == factor && self.order(side, origin).is_none())
         {
             return *values;
         }
-        let index = Index {
-            name: "f".to_owned(),
-            extent: count,
-        };
-        let mut over = OverList::new(vec![index], 1, dtype, IndexId(0));
-        let place = match order {
-            Some(order) => over.read(order, DType::I64, vec![count], vec![], None),
-            None => over.index(IndexId(0)),
-        };
+        let (mut over, place) = self.by_row(side, dtype, origin);
         let mut values = vec![];
         for (read, tensor) in &side.reads {
             let stored = self.rewriting.result().tensor(*tensor).dtype;
@@ -210,18 +215,10 @@ impl Lists {
         if side.conditions.is_empty() {
             return along;
         }
-        let order = self.order(side, origin);
         let (pattern, by) = (self.pattern(side.pattern), 1 - side.along);
         let (count, stored) = (pattern.count, pattern.position_type(side.along));
-        let index = Index {
-            name: "f".to_owned(),
-            extent: count,
-        };
-        let mut over = OverList::new(vec![index], 1, stored, IndexId(0));
-        let place = match order {
-            Some(order) => over.read(order, DType::I64, vec![count], vec![], None),
-            None => over.index(IndexId(0)),
-        };
+        let (mut over, place) = self.by_row(side, stored, origin);
+        let pattern = self.pattern(side.pattern);
         let numbers = (
             pattern.positions[by],
             pattern.position_type(by),
@@ -236,13 +233,12 @@ impl Lists {
             _ => None,
         });
         let graph = &mut over.kernel.graph;
-        let conditions: Vec<NodeId> = (side.conditions.iter())
-            .map(|id| moved[id.0 as usize])
-            .collect();
+        let conditions = side.conditions.iter().map(|id| moved[id.0 as usize]);
+        let holds = conditions.fold(None, |all, id| Some(both(graph, all, id)));
         let beyond = kernel.indices[summed.0 as usize].extent;
         let beyond = Node::Constant(Scalar::Int(i64::try_from(beyond).unwrap_or(i64::MAX)));
         let beyond = graph.add(beyond, DType::I64);
-        over.kernel.root = match all(graph, &conditions) {
+        over.kernel.root = match holds {
             Some(holds) => graph.add(
                 Node::Apply(Function::Select, vec![holds, position, beyond]),
                 DType::I64,
@@ -315,48 +311,25 @@ impl Lists {
         (lists, rows): (&[TensorId], &[(TensorId, Vec<IndexId>)]),
         positions: u64,
     ) -> (Kernel, Vec<TensorId>) {
-        let mut graph = Graph::default();
-        let (mut operands, mut tensors, mut arguments) = (vec![], vec![], vec![]);
-        let first = whole(&mut graph, 1);
-        let whole = lists.iter().map(|list| (*list, None));
-        let numbers = rows.iter().map(|(rows, at)| (*rows, Some(at)));
-        for (tensor, at) in whole.chain(numbers) {
+        let rank = indices.len() as u32;
+        let mut over = OverList::new(indices.to_vec(), rank, dtype, IndexId(0));
+        let whole = whole(&mut over.kernel.graph, 1);
+        let mut arguments = vec![];
+        let lists = lists.iter().map(|list| (*list, None));
+        for (tensor, at) in lists.chain(rows.iter().map(|(rows, at)| (*rows, Some(at)))) {
             let own = self.rewriting.result().tensor(tensor);
             let positions = match at {
-                None => vec![first],
-                Some(at) => {
-                    let index = |index: &IndexId| graph.add(Node::Index(*index), DType::I64);
-                    at.iter().map(index).collect()
-                }
+                None => vec![whole],
+                Some(at) => at.iter().map(|index| over.index(*index)).collect(),
             };
-            let node = Node::Read {
-                operand: operands.len() as u32,
-                column: 0,
-                positions,
-                otherwise: None,
-            };
-            operands.push(Operand {
-                columns: vec![own.dtype],
-                shape: own.shape.clone(),
-            });
-            tensors.push(tensor);
-            arguments.push(graph.add(node, own.dtype.compute()));
+            let of = (tensor, own.dtype, own.shape.clone());
+            arguments.push(over.read_at(of, positions, None));
         }
         let positions = Scalar::Int(i64::try_from(positions).unwrap_or(i64::MAX));
+        let graph = &mut over.kernel.graph;
         arguments.push(graph.add(Node::Constant(positions), DType::I64));
-        let root = graph.add(Node::Apply(Function::ListedDot, arguments), dtype);
-        let kernel = Kernel {
-            indices: indices.to_vec(),
-            output_rank: indices.len() as u32,
-            operands,
-            graph,
-            root,
-            guard: None,
-            reduction: None,
-            finish: true,
-            output: vec![dtype],
-        };
-        statement(kernel, &tensors)
+        over.kernel.root = graph.add(Node::Apply(Function::ListedDot, arguments), dtype);
+        statement(over.kernel, &over.operands)
     }
 
     /// The name of the input whose places a pattern has.
@@ -387,10 +360,4 @@ impl OverList {
             graph.add(node, dtype)
         })
     }
-}
-
-/// Returns the condition that holds where all of these do; `None` of none.
-fn all(graph: &mut Graph, conditions: &[NodeId]) -> Option<NodeId> {
-    let both = |a, b| graph.add(Node::Apply(Function::And, vec![a, b]), DType::Bool);
-    conditions.iter().copied().reduce(both)
 }

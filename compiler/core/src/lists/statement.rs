@@ -333,7 +333,7 @@ fn dims_of(kernel: &Kernel, access: &Access) -> Vec<Option<usize>> {
 }
 
 /// Returns the condition that holds where both do.
-fn both(graph: &mut Graph, one: Option<NodeId>, other: NodeId) -> NodeId {
+pub(super) fn both(graph: &mut Graph, one: Option<NodeId>, other: NodeId) -> NodeId {
     match one {
         None => other,
         Some(one) => graph.add(Node::Apply(Function::And, vec![one, other]), DType::Bool),

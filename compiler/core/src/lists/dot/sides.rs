@@ -10,18 +10,19 @@
 use crate::einsum::TensorId;
 use crate::lists::{Lists, PatternId, fill};
 use ein_plan::schedule::guard::conjuncts;
-use ein_plan::{Function, Graph, IndexId, Kernel, Node, NodeId};
+use ein_plan::{Function, Graph, IndexId, Kernel, Node, NodeId, Scalar};
 
 /// The rows of a list that a factor reads.
-#[derive(Clone, PartialEq)]
 pub struct Side {
     pub pattern: PatternId,
     /// The dimension of the pattern along which is summed.
     pub along: usize,
     /// The number of the row, a node of the statement.
     pub row: NodeId,
-    /// The reads of the list: each with the operand that has the values.
+    /// The reads of the list: each with the tensor that has the values.
     pub reads: Vec<(NodeId, TensorId)>,
+    /// The number that each read gives where nothing is listed.
+    fills: Vec<Scalar>,
     /// The factors, which are multiplied.
     pub factors: Vec<NodeId>,
     /// Conditions on the number of the row and the position along it: elements that break one are left out.
@@ -31,7 +32,7 @@ pub struct Side {
 /// A sum of products of two rows.
 pub struct Dot {
     pub sides: [Side; 2],
-    /// What products are multiplied with that is the same for all terms.
+    /// Factors that all terms share.
     pub fixed: Vec<NodeId>,
     /// The sum is 0 where one of these does not hold.
     pub conditions: Vec<NodeId>,
@@ -69,6 +70,7 @@ impl Lists {
                         None => sides.push(side),
                         Some(known) => {
                             known.reads.extend(side.reads);
+                            known.fills.extend(side.fills);
                             known.factors.extend(side.factors);
                         }
                     }
@@ -86,9 +88,8 @@ impl Lists {
         }
         let is_zero_elsewhere = |side: &Side| {
             let values = fill::values(&kernel.graph, |id| {
-                let (_, values) = side.reads.iter().find(|(read, _)| *read == id)?;
-                let mut lists = self.lists.values();
-                Some(lists.find(|list| list.values == *values)?.fill)
+                let read = side.reads.iter().position(|(read, _)| *read == id)?;
+                Some(side.fills[read])
             });
             let factors = side.factors.iter().map(|id| values[id.0 as usize]);
             let numbers: Option<Vec<f64>> = (factors.map(|value| Some(value?.as_f64()))).collect();
@@ -156,6 +157,7 @@ impl Lists {
                         along: at,
                         row,
                         reads: vec![],
+                        fills: vec![],
                         factors: vec![factor],
                         conditions: vec![],
                     });
@@ -163,6 +165,7 @@ impl Lists {
                         return None;
                     }
                     found.reads.push((id, list.values));
+                    found.fills.push(list.fill);
                 }
             }
         }
