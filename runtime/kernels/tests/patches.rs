@@ -5,7 +5,7 @@ mod reference;
 
 use ein_kernels::{Fault, Fusion, Options, run};
 use ein_plan::{DType, Kernel};
-use reference::{Owned, array, chunks, close, interpret};
+use reference::{array, chunks, close, interpret, operands};
 
 const KERNELS: [&str; 15] = [
     "(f32[83, 41]) [j: 41, i: 83] f32 = a0[i, j]",
@@ -25,27 +25,19 @@ const KERNELS: [&str; 15] = [
     "(f32[83, 5, 41]) [j: 41, p: 5, i: 83] f32 = a0[i, p, j]",
 ];
 
-/// Operands of a kernel: small whole numbers, of which none is outside as a position.
-fn operands(kernel: &Kernel) -> Vec<Owned> {
-    let one = |operand: &ein_plan::Operand| {
-        let shape: Vec<usize> = operand.shape.iter().map(|n| *n as usize).collect();
-        let value = |at: usize| match operand.columns[0] {
-            DType::Bool => (at % 3 % 2) as f64,
-            _ => ((at * 37 + at / 3) % 61) as f64,
-        };
-        Owned {
-            columns: vec![array(operand.columns[0], &shape, value)],
-            start: vec![0; shape.len()],
-        }
-    };
-    kernel.operands.iter().map(one).collect()
+/// Small whole numbers, of which none is outside as a position.
+fn number(dtype: DType, at: usize) -> f64 {
+    match dtype {
+        DType::Bool => (at % 3 % 2) as f64,
+        _ => ((at * 37 + at / 3) % 61) as f64,
+    }
 }
 
 #[test]
 fn values() {
     for text in KERNELS {
         let kernel: Kernel = text.parse().unwrap();
-        let owned = operands(&kernel);
+        let owned = operands(&kernel, number);
         let whole: Vec<(u64, u64)> = kernel.indices.iter().map(|i| (0, i.extent)).collect();
         let mut cut = whole.clone();
         for range in &mut cut {
@@ -75,7 +67,7 @@ fn the_lowest_faulty_point_is_found() {
     let kernel: Kernel = "(f32[83, 41], i64[41, 83]) [j: 41, i: 83] f32 = a0[a1[j, i], j]"
         .parse()
         .unwrap();
-    let mut owned = operands(&kernel);
+    let mut owned = operands(&kernel, number);
     // In the order of patches, the second one comes first.
     let faulty = |at: usize| if at == 70 || at == 83 + 2 { 83.0 } else { 0.0 };
     owned[1].columns = vec![array(DType::I64, &[41, 83], faulty)];

@@ -5,7 +5,7 @@ mod reference;
 
 use ein_kernels::{Fault, Options, run, schedule};
 use ein_plan::{DType, Kernel, LoopKind};
-use reference::{Owned, array, chunks, close, interpret};
+use reference::{array, chunks, close, interpret, operands};
 
 const KERNELS: [&str; 6] = [
     "(f32[50, 37], i64[700], i64[700]) [e: 700 | h: 37] f32 = sum a0[a1[e], h] * a0[a2[e], h]",
@@ -16,27 +16,19 @@ const KERNELS: [&str; 6] = [
     "(f64[70, 50], i64[90], f64[90, 5]) [e: 90 | h: 5] f64 = sum a0[a1[e], h + 3] * a2[e, h]",
 ];
 
-/// Operands of a kernel: whole numbers from 20 to 49, and others.
-fn operands(kernel: &Kernel) -> Vec<Owned> {
-    let one = |operand: &ein_plan::Operand| {
-        let shape: Vec<usize> = operand.shape.iter().map(|n| *n as usize).collect();
-        let value = |at: usize| match operand.columns[0] {
-            DType::I64 => ((at * 17 + 3) % 30 + 20) as f64,
-            _ => ((at * 37 + at / 3) % 29) as f64 / 8.0 - 1.0,
-        };
-        Owned {
-            start: vec![0; shape.len()],
-            columns: vec![array(operand.columns[0], &shape, value)],
-        }
-    };
-    kernel.operands.iter().map(one).collect()
+/// Whole numbers from 20 to 49, and others.
+fn number(dtype: DType, at: usize) -> f64 {
+    match dtype {
+        DType::I64 => ((at * 17 + 3) % 30 + 20) as f64,
+        _ => ((at * 37 + at / 3) % 29) as f64 / 8.0 - 1.0,
+    }
 }
 
 #[test]
 fn sums_are_those_of_the_definition() {
     for text in KERNELS {
         let kernel: Kernel = text.parse().unwrap();
-        let owned = operands(&kernel);
+        let owned = operands(&kernel, number);
         let whole: Vec<(u64, u64)> = kernel.indices.iter().map(|i| (0, i.extent)).collect();
         let mut part = whole.clone();
         part[0] = (3, 5);
@@ -61,7 +53,7 @@ fn sums_are_those_of_the_definition() {
 #[test]
 fn a_row_outside_is_the_fault_that_the_loops_find() {
     let kernel: Kernel = KERNELS[0].parse().unwrap();
-    let mut owned = operands(&kernel);
+    let mut owned = operands(&kernel, number);
     owned[2].columns[0] = array(DType::I64, &[700], |e| if e == 412 { 50.0 } else { 7.0 });
     let ranges = [(0, 700), (0, 37)];
     let error = run(&kernel, &ranges, &chunks(&owned), &Options::default()).unwrap_err();
@@ -85,7 +77,7 @@ fn other_sums_are_left_to_other_loops() {
         "(i64[50, 64], i64[90], i64[90, 64]) [e: 90 | h: 64] i64 = sum a0[a1[e], h] * a2[e, h]",
     ] {
         let kernel: Kernel = text.parse().unwrap();
-        let owned = operands(&kernel);
+        let owned = operands(&kernel, number);
         let ranges: Vec<(u64, u64)> = kernel.indices.iter().map(|i| (0, i.extent)).collect();
         let loops = schedule(&kernel, &ranges, &chunks(&owned));
         assert_ne!(loops.kind, LoopKind::RowProduct, "{kernel}");

@@ -6,7 +6,7 @@ mod reference;
 
 use ein_kernels::{Fusion, Options, run};
 use ein_plan::{DType, Kernel};
-use reference::{Owned, array, chunks, close, interpret};
+use reference::{chunks, close, interpret, operands};
 
 const KERNELS: [&str; 22] = [
     "(f32[9, 9001]) [j: 9001 | i: 9] f32 = sum a0[i, j]",
@@ -33,23 +33,13 @@ const KERNELS: [&str; 22] = [
     "(f32[17, 1100]) [i: 17 | j: 1100] f32 = logsumexp a0[i, j] * 2.0",
 ];
 
-/// Operands of a kernel: small numbers of both signs, in no order.
-fn operands(kernel: &Kernel) -> Vec<Owned> {
-    let one = |operand: &ein_plan::Operand| {
-        let shape: Vec<usize> = operand.shape.iter().map(|n| *n as usize).collect();
-        let value = |at: usize| {
-            let number = ((at.wrapping_mul(2_654_435_761) >> 7) % 1999) as f64 - 999.0;
-            match operand.columns[0] {
-                DType::I64 | DType::I32 => number,
-                _ => number / 512.0,
-            }
-        };
-        Owned {
-            start: vec![0; shape.len()],
-            columns: vec![array(operand.columns[0], &shape, value)],
-        }
-    };
-    kernel.operands.iter().map(one).collect()
+/// Small numbers of both signs, in no order.
+fn number(dtype: DType, at: usize) -> f64 {
+    let number = ((at.wrapping_mul(2_654_435_761) >> 7) % 1999) as f64 - 999.0;
+    match dtype {
+        DType::I64 | DType::I32 => number,
+        _ => number / 512.0,
+    }
 }
 
 #[test]
@@ -58,7 +48,7 @@ fn wide_strips_give_what_the_definition_gives() {
         let kernel: Kernel = text
             .parse()
             .unwrap_or_else(|error| panic!("{text}: {error:?}"));
-        let owned = operands(&kernel);
+        let owned = operands(&kernel, number);
         let ranges: Vec<(u64, u64)> = kernel.indices.iter().map(|i| (0, i.extent)).collect();
         let wanted = interpret(&kernel, &ranges, &owned).unwrap();
         for fusion in [Fusion::Never, Fusion::Always] {

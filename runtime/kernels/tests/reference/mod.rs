@@ -50,6 +50,19 @@ pub struct Owned {
     pub start: Vec<u64>,
 }
 
+/// Whole operands of a kernel, of numbers that follow from their type and place.
+pub fn operands(kernel: &Kernel, value: impl Fn(DType, usize) -> f64) -> Vec<Owned> {
+    let one = |operand: &ein_plan::Operand| {
+        let shape: Vec<usize> = operand.shape.iter().map(|n| *n as usize).collect();
+        let dtype = operand.columns[0];
+        Owned {
+            start: vec![0; shape.len()],
+            columns: vec![array(dtype, &shape, |at| value(dtype, at))],
+        }
+    };
+    kernel.operands.iter().map(one).collect()
+}
+
 /// The operands as a kernel takes them.
 pub fn chunks(owned: &[Owned]) -> Vec<Chunk<'_>> {
     let chunks = owned.iter().map(|operand| Chunk {
