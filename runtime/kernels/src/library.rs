@@ -364,8 +364,7 @@ impl Call<'_> {
 
     /// One element for each call.
     fn of_calls(&self, data: Data) -> Array {
-        let shape = self.empty(data.dtype()).shape().to_vec();
-        Array::new(shape, data).expect("each call has one element")
+        Array::new(self.shape(), data).expect("each call has one element")
     }
 
     /// Whether one call's result is the kernel's, element by element.
@@ -379,13 +378,15 @@ impl Call<'_> {
         (0..rank).map(IndexId).eq(own.iter().copied()) && own.iter().all(whole)
     }
 
-    fn empty(&self, dtype: DType) -> Array {
+    /// The extents of the output.
+    fn shape(&self) -> Vec<usize> {
         let rank = self.kernel.output_rank as usize;
-        let shape: Vec<usize> = self.ranges[..rank]
-            .iter()
-            .map(|(_, n)| *n as usize)
-            .collect();
-        Array::zeros(dtype, &shape)
+        let lengths = self.ranges[..rank].iter();
+        lengths.map(|(_, n)| *n as usize).collect()
+    }
+
+    fn empty(&self, dtype: DType) -> Array {
+        Array::zeros(dtype, &self.shape())
     }
 }
 
