@@ -12,6 +12,7 @@
 mod assemble;
 mod bound;
 mod cheapest;
+pub mod conditions;
 pub mod constant;
 pub mod contraction;
 mod describe;

@@ -12,7 +12,6 @@ pub mod assemble;
 pub mod balance;
 pub mod bounds;
 pub mod choice;
-pub mod conditions;
 pub mod convert;
 pub mod cost_table;
 pub mod descent;

@@ -1,6 +1,6 @@
 //! Conditions that go into guards, where the loops pass over an index then.
 
-use einc_core::search::conditions::conditioned;
+use einc_core::rules::conditions::conditioned;
 
 const INPUTS: &str =
     "input at: i64[900] = unbound\ninput x: f32[900] = unbound\ninput A: f32[900, 900] = unbound\n";

@@ -9,8 +9,8 @@
 //! [k: 70 | n: 900] sum label[n] == k as i64              ->   [k: 70 | n: 900] sum 1 if label[n] == k
 //! ```
 
+use super::{may_fault, may_fault_in, neutral};
 use crate::einsum::{Definition, Program, canonical};
-use crate::rules::{may_fault, may_fault_in, neutral};
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar};
 
 /// Returns the program with its conditions where loops make use of them.
@@ -29,7 +29,7 @@ pub fn conditioned(program: &Program) -> Program {
 }
 
 /// The kernel with its conditions in the guard; none if it reduces nothing, or if a fault would show that a condition hides.
-pub(super) fn guarded(kernel: &Kernel) -> Option<Kernel> {
+pub(crate) fn guarded(kernel: &Kernel) -> Option<Kernel> {
     let reduction = kernel.reduction?;
     // A guard is evaluated as a whole, and may hide no fault of a part of it.
     if kernel.guard.is_some() && may_fault(kernel) {
