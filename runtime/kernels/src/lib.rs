@@ -47,6 +47,7 @@ mod pack;
 mod packed;
 mod pairwise_reduction;
 mod parallel;
+mod patched;
 mod product;
 mod program;
 mod quotient;
@@ -207,6 +208,7 @@ fn looped(
         LoopKind::Grouped(grouped) => grouped::run(kernel, grouped, ranges, operands),
         LoopKind::RowReduce(_) => rows::run(kernel, ranges, operands),
         LoopKind::RowProduct => row_product::run(kernel, ranges, operands),
+        LoopKind::Patched => patched::run(kernel, ranges, operands),
         LoopKind::Matmul(form) => Some(vec![product(form)?]),
         LoopKind::Pairwise(form) if pairwise_reduction::leaves_to_blas(form) => {
             Some(vec![product(form.product.as_deref()?)?])
@@ -258,6 +260,13 @@ pub fn run_over(
 ) -> Result<Vec<Array>, KernelError> {
     cores::large(ranges);
     let kernel = scheduled.kernel;
+    let old = match scheduled.loops.kind {
+        LoopKind::Patched => match patched::run_over(kernel, ranges, operands, (over, old)) {
+            Ok(made) => return Ok(vec![made]),
+            Err(old) => old,
+        },
+        _ => old,
+    };
     let old = match over::run(kernel, ranges, operands, (over, old), options, memo)? {
         Ok(made) => return Ok(vec![made]),
         Err(old) => old,

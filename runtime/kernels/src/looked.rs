@@ -14,13 +14,13 @@ use ein_plan::{DType, Kernel, Node, NodeId};
 
 /// Whole numbers as they are stored.
 #[derive(Clone, Copy)]
-enum Numbers<'a> {
+pub(crate) enum Numbers<'a> {
     I64(&'a [i64]),
     U32(&'a [u32]),
 }
 
 impl<'a> Numbers<'a> {
-    fn of(data: &'a Data) -> Option<Numbers<'a>> {
+    pub(crate) fn of(data: &'a Data) -> Option<Numbers<'a>> {
         match data {
             Data::I64(numbers) => Some(Numbers::I64(numbers)),
             Data::U32(numbers) => Some(Numbers::U32(numbers)),
@@ -29,7 +29,7 @@ impl<'a> Numbers<'a> {
     }
 
     #[inline(always)]
-    fn at(&self, at: usize) -> i64 {
+    pub(crate) fn at(&self, at: usize) -> i64 {
         match self {
             Numbers::I64(numbers) => numbers[at],
             Numbers::U32(numbers) => numbers[at].into(),

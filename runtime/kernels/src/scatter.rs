@@ -22,9 +22,9 @@ use crate::looked::Looked;
 use crate::math::{max_nan, min_nan};
 use crate::program::{Program, Request};
 use crate::segment::Segment;
-use ein_array::Array;
+use ein_array::{Array, Data};
 use ein_plan::schedule::guard::{Solved, bounded, solved};
-use ein_plan::{IndexId, Kernel, NodeId, Reduction};
+use ein_plan::{DType, IndexId, Kernel, NodeId, Reduction};
 use lines::Lines;
 use products::Products;
 use rows::Rows;
@@ -154,6 +154,9 @@ fn finished(kernel: &Kernel, rule: Rule, shape: &[usize], sums: &impl Sums) -> O
             Reduction::Prod => sums.integers(start, i64::wrapping_mul),
             _ => sums.integers(start, i64::wrapping_add),
         };
+        if kernel.finish && kernel.output == [DType::I64] && is_carried_alone(rule.reduction) {
+            return Array::new(shape.to_vec(), Data::I64(totals?)).map(|made| vec![made]);
+        }
         for (at, integer) in totals?.into_iter().enumerate() {
             let carrier = Carrier { integer, ..neutral };
             store(at, carrier, &mut to);
@@ -162,7 +165,7 @@ fn finished(kernel: &Kernel, rule: Rule, shape: &[usize], sums: &impl Sums) -> O
     Some(vec![column])
 }
 
-/// Returns whether a reduction of floats is what was reduced, without more.
+/// Returns whether a reduction is what was reduced, without more.
 fn is_carried_alone(reduction: Reduction) -> bool {
     use Reduction::{Max, Min, Prod, Sum};
     matches!(reduction, Max | Min | Prod | Sum)

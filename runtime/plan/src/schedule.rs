@@ -30,6 +30,7 @@ pub mod outline;
 pub mod pairwise;
 mod pass;
 mod passed;
+pub mod patched;
 mod reason;
 mod row_loops;
 pub mod row_product;
@@ -87,6 +88,8 @@ pub enum LoopKind {
     Pairwise(Pairwise),
     /// Neighbouring elements reduced row by row.
     RowReduce(RowReduce),
+    /// An operand, but for the rows that data find in another one.
+    Patched,
     /// Sums of products of two rows, of which data say which ones they are.
     RowProduct,
     /// Matrix products.
@@ -130,6 +133,7 @@ impl LoopKind {
             LoopKind::Grouped(_) => "grouped",
             LoopKind::Pairwise(_) => "pairwise",
             LoopKind::RowReduce(_) => "row_reduction",
+            LoopKind::Patched => "patched",
             LoopKind::RowProduct => "row_product",
             LoopKind::Matmul(_) => "matmul",
             LoopKind::Inlined => "inlined",

@@ -15,6 +15,7 @@ use crate::ids::RelationId;
 use crate::kernel::{IndexId, Kernel, Node, NodeId};
 use crate::plan::{Operation, Plan, Step, Sweep, same_cut};
 use crate::reduction::Reduction;
+use crate::schedule::patched::patched;
 use crate::schedule::row_product::is_row_product;
 
 /// Bytes of a block of rows, of all that is read and made at them: what stays in the second cache.
@@ -66,7 +67,7 @@ impl Plan {
     }
 
     /// Whether a step can be in a sweep at all: a kernel of whole tuples, other than one that may change its operand in place.
-    /// Products of looked-up rows have loops of their own, which no sweep has.
+    /// Products of looked-up rows, and rows that data find, have loops of their own, which no sweep has.
     /// What a product of matrices adds up depends on how many rows it has, so it is left out where the order is promised.
     pub fn may_sweep(&self, step: &Step) -> bool {
         let Operation::LocalJoin {
@@ -83,6 +84,7 @@ impl Plan {
                 && kernel.indices.iter().all(|index| index.extent > 0)
                 && !(self.deterministic && kernel.is_product())
                 && kernel.update().is_none()
+                && patched(kernel).is_none()
                 && !is_row_product(kernel)
         })
     }

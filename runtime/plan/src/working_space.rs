@@ -47,6 +47,7 @@ impl Plan {
             | LoopKind::Grouped(_)
             | LoopKind::Pairwise(_)
             | LoopKind::RowReduce(_)
+            | LoopKind::Patched
             | LoopKind::RowProduct
             | LoopKind::Inlined
             | LoopKind::Strips => None,

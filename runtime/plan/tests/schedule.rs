@@ -363,6 +363,10 @@ fn what_is_not_reduced_is_elementwise_or_gathered() {
         "(f32[9, 4], i64[5]) [i: 5, j: 4] f32 = a0[a1[i], j]",
         "gather",
     );
+    loops(
+        "(f32[9, 4], i64[5], f32[5, 4]) [i: 5, j: 4] f32 = a0[a1[i], j] else (a2[i, j])",
+        "patched",
+    );
 }
 
 #[test]

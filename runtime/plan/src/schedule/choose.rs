@@ -12,8 +12,8 @@
 use super::facts::{Facts, MOST_INDICES};
 use super::reason::Reason;
 use super::{
-    LoopKernel, LoopKind, Matmul, RowLoops, grouped, guarded, matmul, pairwise, row_product,
-    row_reduce,
+    LoopKernel, LoopKind, Matmul, RowLoops, grouped, guarded, matmul, pairwise, patched,
+    row_product, row_reduce,
 };
 
 /// A kind of loops that was looked at.
@@ -107,6 +107,7 @@ fn fits_tiled(facts: &Facts<'_>, found: &Matmul, kind: &LoopKind) -> Result<(), 
 enum Ask {
     Library,
     Elementwise,
+    Patched,
     Gather,
     Scatter,
     Lookup,
@@ -126,6 +127,7 @@ fn kinds(facts: &Facts<'_>) -> &'static [Ask] {
         &[Ask::Library]
     } else if kernel.reduction.is_none() {
         match facts.gathers() {
+            true if patched::patched(kernel).is_some() => &[Ask::Patched, Ask::Gather],
             true => &[Ask::Gather],
             false => &[Ask::Elementwise],
         }
@@ -158,6 +160,11 @@ impl Ask {
         let (name, verdict) = match self {
             Ask::Library => always(LoopKind::Library),
             Ask::Elementwise => always(LoopKind::Elementwise),
+            Ask::Patched => {
+                let found = patched::patched(facts.kernel).map(|_| LoopKind::Patched);
+                let reason = Reason::of("it gives no operand back but for rows that data find");
+                ("patched", plain(found.ok_or(reason)))
+            }
             Ask::Gather => always(LoopKind::Gather),
             Ask::Strips => always(LoopKind::Strips),
             Ask::Scatter => (

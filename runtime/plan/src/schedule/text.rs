@@ -45,6 +45,7 @@ impl LoopKind {
             LoopKind::Library
             | LoopKind::Elementwise
             | LoopKind::Gather
+            | LoopKind::Patched
             | LoopKind::RowProduct
             | LoopKind::Inlined
             | LoopKind::Strips => own.into(),
@@ -173,6 +174,7 @@ impl Line<'_> {
             "library" => LoopKind::Library,
             "elementwise" => LoopKind::Elementwise,
             "gather" => LoopKind::Gather,
+            "patched" => LoopKind::Patched,
             "row_product" => LoopKind::RowProduct,
             "inlined" => LoopKind::Inlined,
             "strips" => LoopKind::Strips,
