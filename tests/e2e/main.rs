@@ -40,6 +40,7 @@ mod sparse_products;
 mod spill;
 mod subnets;
 mod sweeps;
+mod touched_rows;
 mod unsigned;
 mod windows;
 mod wrong_input;

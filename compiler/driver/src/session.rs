@@ -105,7 +105,7 @@ pub fn check_for(
     }
     if settings.criteria.formats == pipeline::Formats::Auto {
         let listed = listed(&headers);
-        checked = checked.map(|program| lists::with_lists(&program, &listed));
+        checked = checked.map(|program| lists::with_formats(&program, &listed));
         training = training.map(|training| lists::in_training(training, &listed));
     }
     Ok(Checked {

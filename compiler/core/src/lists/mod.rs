@@ -18,6 +18,7 @@ mod fill;
 mod found;
 mod split;
 mod statement;
+mod touched;
 
 use crate::einsum::{Definition, Program, Rewriting, Role, Tensor, TensorId};
 use ein_plan::source::{Listing, position_type};
@@ -25,6 +26,7 @@ use ein_plan::training::{BatchInput, Carried, CarriedKind, Training};
 use ein_plan::{DType, Kernel, ListColumn, Origin, Scalar, Source};
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
+pub use touched::with_touched_rows;
 
 /// A tensor is taken as a list if it has at least so many elements for each that is listed. A dense product computes so many more
 /// operations in the time in which a sum over a list gathers, adds and scatters one.
@@ -81,7 +83,13 @@ pub fn with_lists(program: &Program, listed: &BTreeMap<String, Listing>) -> Prog
         .expect("a statement over a list reads what the statement in its place reads, and the list")
 }
 
-/// Returns the training in which statements over sparse inputs read lists, where they can. A batch has the list of its rows, with room for that
+/// Returns the program over the lists of these inputs ([`with_lists`]) and over the rows that data touch ([`with_touched_rows`]).
+#[must_use]
+pub fn with_formats(program: &Program, listed: &BTreeMap<String, Listing>) -> Program {
+    with_touched_rows(&with_lists(program, listed), touched::LEAST)
+}
+
+/// Returns the training in which statements over sparse inputs read lists and touched rows, where they can. A batch has the list of its rows, with room for that
 /// of the fullest ones; lists of other inputs are carried as those are. Trainings in which sites make steps by themselves are left alone.
 #[must_use]
 pub fn in_training(
@@ -98,7 +106,7 @@ pub fn in_training(
             listed.remove(&input.name);
         }
     }
-    let over = |program: &Program| Ok::<_, Infallible>(with_lists(program, &listed));
+    let over = |program: &Program| Ok::<_, Infallible>(with_formats(program, &listed));
     let Ok(mut training) = training.planned(&over, &over);
     for block in &mut training.blocks {
         let mut columns = vec![];

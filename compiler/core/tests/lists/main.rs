@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 mod meeting;
 mod random;
+mod touched;
 
 fn program(text: &str) -> Program {
     let program = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
