@@ -172,7 +172,9 @@ fn passes(
     // Of equal values one is left before it is asked who reads them; outputs keep the names that they have here.
     let named = search::share::share(&search::short::written(&program));
     let program = search::written_in::written_in(&named.program);
-    let program = search::repeats::once(&search::memory_order::in_memory_order(&program));
+    let program =
+        search::memory_order::in_memory_order(&search::row_order::rows_together(&program));
+    let program = search::repeats::once(&program);
     let shared = search::share::Shared {
         output_names: named.output_names,
         ..search::share::share(&search::select::select(&program).settled())

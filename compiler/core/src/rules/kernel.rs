@@ -121,7 +121,7 @@ pub(crate) fn renamed(kernel: Kernel, number: &dyn Fn(IndexId) -> IndexId) -> Ke
 }
 
 /// The kernel whose output dimension `order[d]` is dimension `d` of this one's.
-pub(super) fn permute_output(kernel: &Kernel, order: &[u32]) -> Kernel {
+pub(crate) fn permute_output(kernel: &Kernel, order: &[u32]) -> Kernel {
     let mut result = renamed(kernel.clone(), &|index| {
         IndexId(order.get(index.0 as usize).copied().unwrap_or(index.0))
     });
@@ -132,7 +132,7 @@ pub(super) fn permute_output(kernel: &Kernel, order: &[u32]) -> Kernel {
 }
 
 /// The kernel that reads operands whose dimension `orders[o][d]` is dimension `d` of this one's operand `o`.
-pub(super) fn permute_operands(kernel: &Kernel, orders: &[Vec<u32>]) -> Kernel {
+pub(crate) fn permute_operands(kernel: &Kernel, orders: &[Vec<u32>]) -> Kernel {
     let mut result = kernel.clone();
     for (operand, order) in result.operands.iter_mut().zip(orders) {
         let shape = operand.shape.clone();

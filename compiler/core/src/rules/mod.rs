@@ -37,7 +37,9 @@ pub mod term;
 mod translate;
 pub mod wrapped;
 
-pub(crate) use kernel::{may_fault, may_fault_in, neutral, renamed};
+pub(crate) use kernel::{
+    may_fault, may_fault_in, neutral, permute_operands, permute_output, renamed,
+};
 
 use crate::einsum::{self, Rewriting};
 use std::collections::{BTreeMap, HashSet};

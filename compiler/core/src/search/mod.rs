@@ -45,6 +45,7 @@ mod reordered;
 pub mod repeats;
 pub mod report;
 pub mod residency;
+pub mod row_order;
 pub mod scatters;
 pub mod select;
 pub mod settle;
