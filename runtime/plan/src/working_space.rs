@@ -133,7 +133,9 @@ fn of_library(kernel: &Kernel, library: &Library, lengths: &[usize]) -> u64 {
             let bytes = marks.saturating_add(order.saturating_mul(8));
             return bytes.saturating_add(a.saturating_add(b).saturating_mul(4 + size));
         }
-        // `argsort` and `topk` sort where the result is, and `find` needs no more than its result.
+        // Each number with where it stands, where they are sorted before they are looked for.
+        Function::Find => return batch.saturating_mul(16),
+        // `argsort` and `topk` sort where the result is.
         _ => return 0,
     };
     let output: Vec<IndexId> = (0..kernel.output_rank).map(IndexId).collect();

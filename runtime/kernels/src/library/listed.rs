@@ -12,6 +12,7 @@ use super::whole;
 use crate::line::Value;
 use crate::{parallel, stream};
 use ein_array::Data;
+use rayon::slice::ParallelSliceMut;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -21,10 +22,31 @@ const TASK: usize = 1 << 12;
 const STEPS: usize = 1 << 18;
 /// Positions of a row that are looked up together.
 const BLOCK: usize = 256;
+/// Neighbours that are looked at to find out whether numbers ascend.
+const SAMPLES: usize = 64;
 
 /// The place of each number in an ascending list, -1 if it is not there.
 pub(super) fn places(list: &[i64], numbers: &[i64]) -> Vec<i64> {
     let mut places = vec![-1; numbers.len()];
+    if !often_ascend(numbers) {
+        // A search from anywhere to anywhere waits for memory at each step; sorted numbers are found in one pass.
+        let mut sorted: Vec<(i64, usize)> = numbers.iter().copied().zip(0..).collect();
+        sorted.par_sort_unstable();
+        parallel::chunks_mut(&mut sorted, TASK, |_, numbers| {
+            let mut from = 0;
+            for (number, _) in numbers {
+                from = first_not_less(list, from, *number);
+                *number = match list.get(from) {
+                    Some(found) if found == number => from as i64,
+                    _ => -1,
+                };
+            }
+        });
+        for (place, at) in sorted {
+            places[at] = place;
+        }
+        return places;
+    }
     parallel::chunks_mut(&mut places, TASK, |part, places| {
         // Numbers often ascend as well: the place of one is where the search for the next one begins.
         let mut from = 0;
@@ -36,6 +58,14 @@ pub(super) fn places(list: &[i64], numbers: &[i64]) -> Vec<i64> {
         }
     });
     places
+}
+
+/// Returns whether most of some neighbours are in order.
+fn often_ascend(numbers: &[i64]) -> bool {
+    let each = (numbers.len() / SAMPLES).max(1);
+    let pairs = numbers.windows(2).step_by(each);
+    let ascend = pairs.clone().filter(|pair| pair[0] <= pair[1]).count();
+    4 * ascend >= 3 * pairs.count()
 }
 
 /// The first place of an ascending list with no less than a number, looked for in growing distances from a place.
@@ -299,6 +329,13 @@ mod tests {
         let expected: Vec<i64> = numbers.iter().map(known).collect();
         assert_eq!(places(&list, &numbers), expected);
         assert_eq!(places(&[], &[3]), [-1]);
+        // Long lists of numbers in any order.
+        let list: Vec<i64> = (0..9000).map(|n| n * 3).collect();
+        let numbers: Vec<i64> = (0..20_000).map(|n| n * 7919 % 27_500).collect();
+        let expected: Vec<i64> = (numbers.iter())
+            .map(|n| if n % 3 == 0 && *n < 27_000 { n / 3 } else { -1 })
+            .collect();
+        assert_eq!(places(&list, &numbers), expected);
     }
 
     #[test]
