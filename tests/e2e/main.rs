@@ -37,6 +37,7 @@ mod shorthand;
 mod small_loops;
 mod sparse_files;
 mod sparse_products;
+mod sparse_unions;
 mod spill;
 mod subnets;
 mod sweeps;

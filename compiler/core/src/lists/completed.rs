@@ -130,7 +130,7 @@ impl Lists {
 }
 
 /// Returns whether a reduction of values of a type is completed by a function of its result and of further values.
-fn can_be_completed(reduction: Reduction, dtype: DType) -> bool {
+pub(super) fn can_be_completed(reduction: Reduction, dtype: DType) -> bool {
     match reduction {
         Reduction::Sum | Reduction::Mean | Reduction::Max | Reduction::Min => dtype != DType::Bool,
         Reduction::Any | Reduction::All => true,

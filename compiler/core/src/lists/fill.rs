@@ -29,15 +29,16 @@ pub fn is_same(a: Scalar, b: Scalar) -> bool {
     }
 }
 
-/// By node: its value where the reads for which `read` knows one have that value, if no other read changes it.
-pub fn values(graph: &Graph, read: impl Fn(NodeId) -> Option<Scalar>) -> Vec<Option<Scalar>> {
+/// By node: its value where the nodes for which `known` has one have that value, if no other read changes it.
+pub fn values(graph: &Graph, known: impl Fn(NodeId) -> Option<Scalar>) -> Vec<Option<Scalar>> {
     let mut values: Vec<Option<Scalar>> = Vec::with_capacity(graph.len());
     for (id, node, dtype) in graph.iter() {
         let value = |id: &NodeId| values[id.0 as usize];
+        let given = known(id).map(|fill| convert(fill, dtype));
         let value = match node {
+            _ if given.is_some() => given,
             Node::Constant(constant) => Some(*constant),
-            Node::Index(_) => None,
-            Node::Read { .. } => read(id).map(|fill| convert(fill, dtype)),
+            Node::Index(_) | Node::Read { .. } => None,
             Node::Convert(from) => value(from).map(|value| convert(value, dtype)),
             Node::Apply(function, arguments) => {
                 let known: Vec<Option<Scalar>> = arguments.iter().map(value).collect();

@@ -27,8 +27,8 @@ impl Lists {
         dims: &[Option<usize>],
     ) -> Option<TensorId> {
         let own = self.pattern(list.pattern);
-        // The places that fill a list up have the same key as an element.
-        if own.has_more || elements(&own.shape) > i64::MAX as u64 {
+        // Of places with the same key the first one has the value, unless they fill a list up.
+        if !own.ascends || elements(&own.shape) > i64::MAX as u64 {
             return None;
         }
         let mut at = vec![None; own.shape.len()];
@@ -55,7 +55,7 @@ impl Lists {
 
     /// The keys that places have in the tensor of a pattern `of`: its own, or those of another pattern, whose dimensions stand for its own. A
     /// place outside of the tensor has the key -1.
-    fn keys(
+    pub(super) fn keys(
         &mut self,
         (name, origin): (&str, Origin),
         of: PatternId,

@@ -19,6 +19,7 @@ mod found;
 mod split;
 mod statement;
 mod touched;
+mod united;
 
 use crate::einsum::{Definition, Program, Rewriting, Role, Tensor, TensorId};
 use ein_plan::source::{Listing, position_type};
@@ -53,6 +54,8 @@ pub fn with_lists(program: &Program, listed: &BTreeMap<String, Listing>) -> Prog
         let (list, before) = match &mut tensor.definition {
             Definition::Statement { kernel, operands } => {
                 let list = lists.derived(&tensor.name, kernel, operands, tensor.origin);
+                let about = (tensor.name.as_str(), tensor.origin);
+                let list = list.or_else(|| lists.united(about, kernel, operands));
                 let before = (kernel.clone(), operands.clone());
                 let over = (list.as_ref()).and_then(|list| lists.scattered(kernel, list));
                 (*kernel, *operands) = over.unwrap_or_else(|| {
@@ -67,12 +70,10 @@ pub fn with_lists(program: &Program, listed: &BTreeMap<String, Listing>) -> Prog
             }
             _ => (lists.of_input(&tensor, listed), None),
         };
-        let is_input = matches!(tensor.definition, Definition::Source(_));
         let id = lists.rewriting.place(old, tensor);
-        if let Some(list) = list.as_ref().filter(|_| is_input) {
-            lists.patterns[list.pattern.0].tensor = id;
+        if let Some(list) = list {
+            lists.add_list(id, list);
         }
-        lists.lists.extend(list.map(|list| (id, list)));
         lists.before.extend(before.map(|before| (id, before)));
     }
     if lists.patterns.is_empty() {
@@ -222,10 +223,12 @@ struct Pattern {
     shape: Vec<u64>,
     /// By dimension: the positions, one a place.
     positions: Vec<TensorId>,
-    /// The input.
+    /// The tensor that lists them.
     tensor: TensorId,
-    /// True if there may be more places than the input lists, with the value 0.
+    /// True if there may be more places than the tensor lists, with the value 0.
     has_more: bool,
+    /// True if places stand in row-major order.
+    ascends: bool,
 }
 
 impl Pattern {
@@ -264,6 +267,15 @@ struct Lists {
 impl Lists {
     fn pattern(&self, id: PatternId) -> &Pattern {
         &self.patterns[id.0]
+    }
+
+    /// Says that a tensor has a list. The first one of a pattern is the one that lists its places.
+    fn add_list(&mut self, id: TensorId, list: List) {
+        let lists_them = &mut self.patterns[list.pattern.0].tensor;
+        if *lists_them == TensorId::UNKNOWN {
+            *lists_them = id;
+        }
+        self.lists.insert(id, list);
     }
 
     /// A statement that no user sees, which is made once.
@@ -316,6 +328,7 @@ impl Lists {
             positions: columns,
             tensor: TensorId::UNKNOWN,
             has_more: *source == Source::Fed,
+            ascends: *source != Source::Fed,
         });
         Some(List {
             pattern: PatternId(self.patterns.len() - 1),
@@ -354,7 +367,8 @@ impl Lists {
         kernel: &Kernel,
         operands: &[TensorId],
     ) -> (Kernel, Vec<TensorId>) {
-        let (mut kernel, mut operands) = (kernel.clone(), operands.to_vec());
+        let named = self.named(about, kernel, operands);
+        let (mut kernel, mut operands) = named.unwrap_or((kernel.clone(), operands.to_vec()));
         while let Some(access) = self.access_of_sum(&kernel, &operands) {
             (kernel, operands) = self.sum_over(about, &kernel, &operands, &access);
         }

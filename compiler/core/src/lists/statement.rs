@@ -269,6 +269,18 @@ impl OverList {
         }
     }
 
+    /// A constant.
+    pub fn constant(&mut self, value: Scalar, dtype: DType) -> NodeId {
+        self.kernel.graph.add(Node::Constant(value), dtype)
+    }
+
+    /// A function of a whole number and a constant.
+    pub fn apply(&mut self, function: Function, number: NodeId, by: i64) -> NodeId {
+        let by = self.constant(Scalar::Int(by), DType::I64);
+        let node = Node::Apply(function, vec![number, by]);
+        self.kernel.graph.add(node, DType::I64)
+    }
+
     /// An index as a position.
     pub fn index(&mut self, index: IndexId) -> NodeId {
         self.kernel.graph.add(Node::Index(index), DType::I64)

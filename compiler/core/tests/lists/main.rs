@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 mod meeting;
 mod random;
 mod touched;
+mod united;
 
 fn program(text: &str) -> Program {
     let program = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
