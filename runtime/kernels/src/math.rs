@@ -9,6 +9,7 @@
 
 mod circular;
 mod double;
+mod power;
 mod remainder;
 mod single;
 pub(crate) mod special;
@@ -20,12 +21,13 @@ pub(crate) use double::{
     LARGEST_ANGLE_F64, cos_f64, erf_f64, exp_f64, expm1_f64, gelu_f64, log_f64, log1p_f64,
     sigmoid_f64, sin_f64, tanh_f64,
 };
+pub(crate) use power::{near_pow_f32, near_pow_f64, pow_f32, pow_f64};
 pub(crate) use remainder::{
     LARGEST_QUOTIENT_F32, LARGEST_QUOTIENT_F64, floordiv_f32, floordiv_f64, rem_f32, rem_f64,
 };
 pub(crate) use single::{
     NEAR, erf_f32, exp_f32, exp_near_f32, expm1_f32, gelu_f32, log_f32, log1p_f32, magnitude_bits,
-    pow_f32, power_by_squares, sigmoid_f32, tanh_f32, whole_power_f32,
+    power_by_squares, sigmoid_f32, tanh_f32, whole_power_f32,
 };
 
 /// a to the power b, wrapping; b must not be negative.

@@ -262,15 +262,29 @@ fn is_moderate(x: f64, _: f64) -> bool {
     x.abs() < math::LARGEST_ANGLE_F64
 }
 
-#[inline(always)]
-fn power_f32(to: &mut [f32], a: &[f32], b: &[f32]) {
-    direct!(to, a, b => math::pow_f32);
+/// Powers by the short way, and by the long one in parts of a strip where that is not right everywhere.
+macro_rules! powers {
+    ($name:ident, $t:ty, $near:ident, $exact:ident) => {
+        #[inline(always)]
+        fn $name(to: &mut [$t], a: &[$t], b: &[$t]) {
+            let parts = a.chunks(TOGETHER).zip(b.chunks(TOGETHER));
+            for (to, (a, b)) in to.chunks_mut(TOGETHER).zip(parts) {
+                let mut all = true;
+                for ((to, a), b) in to.iter_mut().zip(a).zip(b) {
+                    let (power, is_near) = math::$near(*a, *b);
+                    *to = power;
+                    all &= is_near;
+                }
+                if !all {
+                    direct!(to, a, b => math::$exact);
+                }
+            }
+        }
+    };
 }
 
-#[inline(always)]
-fn power_f64(to: &mut [f64], a: &[f64], b: &[f64]) {
-    zip(to, a, b, |x: f64, y: f64| x.powf(y));
-}
+powers!(powers_f32, f32, near_pow_f32, pow_f32);
+powers!(powers_f64, f64, near_pow_f64, pow_f64);
 
 /// A known exponent, if it is a whole number from -8 to 8, and twice the exponent, if it is a half of 1, 3, -1 or -3.
 pub(crate) fn exponent(x: f64) -> (Option<i8>, Option<i8>) {
@@ -279,16 +293,23 @@ pub(crate) fn exponent(x: f64) -> (Option<i8>, Option<i8>) {
     (whole.then_some(x as i8), halves.then_some((2.0 * x) as i8))
 }
 
+/// `to[l] = f(a[l], n)`, with a loop for each exponent of the list, so that cases are decided outside it.
+macro_rules! by_exponent {
+    ($to:ident, $a:ident, $n:ident => $f:path, $($exponent:literal)+) => {
+        match $n {
+            $($exponent => map($to, $a, |x| $f(x, $exponent)),)+
+            n => map($to, $a, |x| $f(x, n)),
+        }
+    };
+}
+
 /// Powers with a constant whole exponent from -8 to 8, each rounded once.
 #[inline(always)]
 pub(crate) fn whole_power_f32(to: &mut [f32], a: &[f32], n: i32) {
-    // A loop for each usual exponent, so that cases are decided outside it.
     match n {
         2 => map(to, a, |x| x * x),
-        3 => map(to, a, |x| math::whole_power_f32(x, 3)),
-        4 => map(to, a, |x| math::whole_power_f32(x, 4)),
         -1 => map(to, a, |x| 1.0 / x),
-        n => map(to, a, |x| math::whole_power_f32(x, n)),
+        n => by_exponent!(to, a, n => math::whole_power_f32, 0 1 3 4 5 6 7 8 -2 -3 -4 -5 -6 -7 -8),
     }
 }
 
@@ -339,7 +360,7 @@ half_power!(half_power_f64, f64);
 floats!(
     unary_f32,
     binary_f32,
-    power_f32,
+    powers_f32,
     f32,
     exp_f32,
     log_f32,
@@ -359,7 +380,7 @@ floats!(
 floats!(
     unary_f64,
     binary_f64,
-    power_f64,
+    powers_f64,
     f64,
     exp_f64,
     log_f64,

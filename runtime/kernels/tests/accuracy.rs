@@ -165,6 +165,59 @@ fn powers_in_single_precision_are_within_two_ulps() {
     }
 }
 
+/// Against the system's power, which is within one unit: bases and exponents of all magnitudes and signs, and such that the power is a number.
+#[test]
+fn powers_in_double_precision_are_within_two_ulps() {
+    let anything = |n: u64| f64::from_bits(n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let special = [
+        0.0,
+        0.5,
+        1.0,
+        2.0,
+        3.0,
+        1023.5,
+        1074.5,
+        2_147_483_649.0,
+        9_007_199_254_740_993.0,
+        1e308,
+        f64::MIN_POSITIVE,
+        5e-324,
+        1.0 - f64::EPSILON,
+        1.0 + f64::EPSILON,
+        f64::INFINITY,
+        f64::NAN,
+    ];
+    let special = special.map(|x| [x, -x]).concat();
+    let mut pairs: Vec<(f64, f64)> = vec![];
+    for x in &special {
+        pairs.extend(special.iter().map(|y| (*x, *y)));
+        pairs.extend((0..500).map(|n| (anything(n), *x)));
+        pairs.extend((-150..150).map(|n| (*x * 1.3, f64::from(n))));
+    }
+    for n in 0..100_000 {
+        let (x, part) = (anything(n).abs(), (n % 2150) as f64);
+        // 2 to the power of -1080 to 1070; near 1, where exponents are large; denormal bases; and anything.
+        let near = 1.0 + (part - 1000.0) * 10f64.powi(-3 - (n % 13) as i32);
+        pairs.push((x, (part - 1080.0) / x.log2()));
+        pairs.push((near, (part - 1080.3) / near.abs().log2()));
+        pairs.push((x * 1e-320, part / 1075.0 - 1.0));
+        pairs.push((x, anything(n + 7)));
+    }
+    let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+    let Data::F64(got) = apply(Function::Pow, &[Data::F64(a), Data::F64(b)]) else {
+        panic!("a power of f64 is f64");
+    };
+    for ((x, y), got) in pairs.into_iter().zip(got) {
+        let want = x.powf(y);
+        let error = got.to_bits().abs_diff(want.to_bits());
+        let neither = got.is_nan() && want.is_nan();
+        assert!(
+            neither || error <= 2,
+            "{x:e} ^ {y:e} = {got:e}, not {want:e}"
+        );
+    }
+}
+
 #[test]
 fn whole_powers_are_within_two_ulps_and_four() {
     let bases: Vec<f32> = singles(4_009_141);

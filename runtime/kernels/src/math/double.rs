@@ -87,6 +87,14 @@ fn power_of_two(shifted: f64) -> f64 {
     f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52)
 }
 
+/// p 2^n of a whole n, |n| <= 2000, in two factors, since 2^n itself may be out of range.
+#[inline(always)]
+pub(super) fn far_scaled(p: f64, n: f64) -> f64 {
+    let half = n.mul_add(0.5, ROUND);
+    let rest = n - (half - ROUND) + ROUND;
+    p * power_of_two(half) * power_of_two(rest)
+}
+
 /// n and e^r - 1, with x = n ln 2 + r.
 #[inline(always)]
 fn split(x: f64) -> (f64, f64) {
@@ -101,10 +109,7 @@ pub(crate) fn exp_f64(x: f64) -> f64 {
     let clamped = if x > 710.0 { 710.0 } else { x };
     let clamped = if clamped < -746.0 { -746.0 } else { clamped };
     let (n, s) = split(clamped);
-    // Two factors, since 2^n itself may be out of range.
-    let half = n.mul_add(0.5, ROUND);
-    let rest = n - (half - ROUND) + ROUND;
-    (1.0 + s) * power_of_two(half) * power_of_two(rest)
+    far_scaled(1.0 + s, n)
 }
 
 /// e^x - 1.

@@ -1,13 +1,12 @@
 //! Functions of single precision, within two units in the last place (ulp) over the whole range.
 //!
-//! Single precision throughout, but for large angles and the logarithms of powers: what would lose digits is kept in two numbers whose sum it is
+//! Single precision throughout, but for large angles and powers: what would lose digits is kept in two numbers whose sum it is
 //! (`x` and what `x` lost), until one rounding at the end is nearly the whole error. Must not know strips.
 //!
 //! ```text
 //! exp(0) = 1   exp(-inf) = 0   tanh(20) = 1   log1p(-1) = -inf
 //! ```
 
-use super::double::ROUND;
 use std::f32::consts::LOG2_E;
 
 /// 1.5 · 2^23: adding it rounds to an integer, which is then in the low bits.
@@ -29,25 +28,6 @@ const EXP: [f32; 5] = [
     4.166_723_8e-2,
     8.367_603e-3,
     1.386_402_2e-3,
-];
-
-/// log₂((1 + s) / (1 - s)) / s in s², for 1 / √2 <= (1 + s) / (1 - s) <= √2, to 2^-37.
-const LOG_2: [f64; 5] = [
-    2.885_390_081_790_086_4,
-    0.961_796_673_341_682,
-    0.577_083_584_976_404_7,
-    0.411_672_718_714_430_06,
-    0.340_730_107_405_533,
-];
-
-/// (2^r - 1) / r on |r| <= 1/2, so that 2^r is good to 2^-28.
-const EXP_2: [f32; 6] = [
-    std::f32::consts::LN_2,
-    0.240_226_48,
-    5.550_332_4e-2,
-    9.618_437e-3,
-    1.339_887_4e-3,
-    1.535_336_2e-4,
 ];
 
 /// (tanh(x) / x - 1) / x² in x², for |x| <= 0.6, so that tanh is good to 2.7e-9.
@@ -135,28 +115,11 @@ fn scaled(x: f32, shifted: f32) -> f32 {
 
 /// p 2^n of an n that still holds [`SHIFT`], -300 <= n <= 200, in two factors, since 2^n itself may be out of range.
 #[inline(always)]
-fn far_scaled(p: f32, shifted: f32) -> f32 {
+pub(super) fn far_scaled(p: f32, shifted: f32) -> f32 {
     let n = (shifted.to_bits() as i32).wrapping_sub(SHIFT.to_bits() as i32);
     let half = n >> 1;
     let scale = |k: i32| f32::from_bits((k.wrapping_add(127) << 23) as u32);
     p * scale(half) * scale(n.wrapping_sub(half))
-}
-
-/// sqrt(1/2), as bits of double precision.
-const WIDE_ROOT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
-
-/// 2^52: a whole number in its low bits is added to it.
-const WHOLE: f64 = 4_503_599_627_370_496.0;
-
-/// log₂(x) of a positive number that single precision can be, to 2^-37.
-#[inline(always)]
-fn log_2(x: f64) -> f64 {
-    let bits = x.to_bits().wrapping_sub(WIDE_ROOT_HALF);
-    let shifted = bits.wrapping_add(1023 << 52) >> 52;
-    let k = f64::from_bits(shifted | WHOLE.to_bits()) - (WHOLE + 1023.0);
-    let m = f64::from_bits((bits & 0x000f_ffff_ffff_ffff) + WIDE_ROOT_HALF);
-    let s = (m - 1.0) / (m + 1.0);
-    s.mul_add(wide_series(s * s, &LOG_2), k)
 }
 
 /// |x|, but no more than `most`; NaN stays.
@@ -350,34 +313,6 @@ pub(crate) fn gelu_f32(x: f32) -> f32 {
     let g_low = g.mul_add(e, a.mul_add(q, -g));
     let taken = g.mul_add(m, g.mul_add(m_low, g_low * m));
     (if x > 0.0 { x } else { 0.0 }) - taken
-}
-
-/// x^y.
-#[inline(always)]
-pub(crate) fn pow_f32(x: f32, y: f32) -> f32 {
-    let size = f64::from(x.abs());
-    let log = log_2(size);
-    let log = if size < f64::INFINITY { log } else { size };
-    let log = if size == 0.0 { f64::NEG_INFINITY } else { log };
-    // |x|^y = 2^(n + r)
-    let exponent = f64::from(y) * log;
-    let exponent = if exponent > 200.0 { 200.0 } else { exponent };
-    let exponent = if exponent < -200.0 { -200.0 } else { exponent };
-    let n = (exponent + ROUND) - ROUND;
-    let r = (exponent - n) as f32;
-    let power = far_scaled(r.mul_add(series(r, &EXP_2), 1.0), n as f32 + SHIFT);
-    // Whole numbers, infinities among them; from 2^24 on they are even.
-    let (whole, half) = (y.trunc() == y, 0.5 * y);
-    let odd = whole & (half.trunc() != half);
-    let power = if x.is_sign_negative() & odd {
-        -power
-    } else {
-        power
-    };
-    let none = (x < 0.0) & (x != f32::NEG_INFINITY) & !whole;
-    let power = if none { f32::NAN } else { power };
-    let one = (x == 1.0) | (y == 0.0) | ((x == -1.0) & (y.abs() == f32::INFINITY));
-    if one { 1.0 } else { power }
 }
 
 /// x^n for -8 <= n <= 8, rounded once.
