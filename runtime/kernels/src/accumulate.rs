@@ -186,13 +186,17 @@ impl Accumulator {
         use Reduction as R;
         let folds = self.folds;
         match self.rule.reduction {
-            R::Sum | R::Mean if folds && mask.is_none() => sums(&mut self.float, x, |s, x| s + x),
-            R::Norm1 if folds && mask.is_none() => sums(&mut self.float, x, |s, x| s + x.abs()),
+            R::Sum | R::Mean if folds && mask.is_none() => {
+                sums(&mut self.float, x, T::into, |s, x| s + x)
+            }
+            R::Norm1 if folds && mask.is_none() => {
+                sums(&mut self.float, x, T::into, |s, x| s + x.abs())
+            }
             R::Norm if folds && mask.is_none() && self.squares => {
                 // The square of a lane is exact, so it does not matter whether it is rounded.
                 match wide::has_wide() {
-                    true => sums(&mut self.second, x, |s, x| x.mul_add(x, s)),
-                    false => sums(&mut self.second, x, |s, x| s + x * x),
+                    true => sums(&mut self.second, x, T::into, |s, x| x.mul_add(x, s)),
+                    false => sums(&mut self.second, x, T::into, |s, x| s + x * x),
                 }
             }
             R::Sum | R::Mean => update(folds, &mut self.float, x, mask, |s, x| s + x.into()),
@@ -273,11 +277,9 @@ impl Accumulator {
                 log_sum_exp::<T>(&mut tops[s], &mut sums[s], x.into());
             });
         }
-        // The strip's largest first, so that one exponential a lane is enough.
-        let mut largest = [f64::NEG_INFINITY; FOLD];
-        update(true, &mut largest, x, None, |s, x| max_nan(s, x.into()));
-        let top =
-            (largest.iter().chain(&tops[..FOLD])).fold(f64::NEG_INFINITY, |s, x| max_nan(s, *x));
+        // The largest first, so that one exponential a lane is enough.
+        let largest = extreme_of(x, |x: T, s: T| x > s, |x| x).map_or(f64::NAN, T::into);
+        let top = tops[..FOLD].iter().fold(largest, |s, x| max_nan(s, *x));
         if !top.is_finite() {
             return each(true, x, None, |s, _, x| {
                 log_sum_exp::<T>(&mut tops[s], &mut sums[s], x.into());
@@ -289,7 +291,7 @@ impl Accumulator {
                 tops[s] = top;
             }
         }
-        update(true, sums, x, None, |s, x| s + T::exp(x.into() - top));
+        lanes::sums(sums, x, |x: T| x.exp_beside(top), |s, x| s + x);
     }
 
     /// Adds a strip of integers or truth values.

@@ -17,6 +17,8 @@ pub(crate) trait Float: Copy + Into<f64> + PartialOrd {
     fn magnitude(self) -> Self;
     /// e^x for x that is a difference of lanes.
     fn exp(x: f64) -> f64;
+    /// e^(x - top) for a `top` that came from a lane.
+    fn exp_beside(self, top: f64) -> f64;
     /// Whether it is NaN.
     fn nan(self) -> bool;
 }
@@ -37,6 +39,11 @@ impl Float for f32 {
     fn exp(x: f64) -> f64 {
         f64::from(exp_f32(x as f32))
     }
+    #[inline(always)]
+    fn exp_beside(self, top: f64) -> f64 {
+        // In single precision throughout, and with the same bits: a difference of f64 that is rounded again is that of f32.
+        f64::from(exp_f32(self - top as f32))
+    }
 }
 impl Float for f64 {
     #[inline(always)]
@@ -54,6 +61,10 @@ impl Float for f64 {
     #[inline(always)]
     fn exp(x: f64) -> f64 {
         exp_f64(x)
+    }
+    #[inline(always)]
+    fn exp_beside(self, top: f64) -> f64 {
+        exp_f64(self - top)
     }
 }
 
@@ -268,10 +279,15 @@ pub(super) fn firsts<A: Copy, T: Copy + Into<A>>(
     }
 }
 
-/// `add(sum, lane)` of each lane, all lanes into one result: several slots for each of the result's, so that sums need not wait for
+/// `add(sum, of(lane))` of each lane, all lanes into one result: several slots for each of the result's, so that sums need not wait for
 /// each other.
 #[inline(always)]
-pub(super) fn sums<T: Float>(to: &mut [f64], x: &[T], add: impl Fn(f64, f64) -> f64) {
+pub(super) fn sums<T: Float>(
+    to: &mut [f64],
+    x: &[T],
+    of: impl Fn(T) -> f64,
+    add: impl Fn(f64, f64) -> f64,
+) {
     let Some(to) = to.first_chunk_mut::<FOLD>() else {
         return;
     };
@@ -281,7 +297,7 @@ pub(super) fn sums<T: Float>(to: &mut [f64], x: &[T], add: impl Fn(f64, f64) -> 
         // Converted as a whole, so that vectors are.
         let mut wide = [0.0; 4 * FOLD];
         for l in 0..4 * FOLD {
-            wide[l] = chunk[l].into();
+            wide[l] = of(chunk[l]);
         }
         for k in 0..4 {
             for l in 0..FOLD {
@@ -291,7 +307,7 @@ pub(super) fn sums<T: Float>(to: &mut [f64], x: &[T], add: impl Fn(f64, f64) -> 
     }
     for (l, x) in rest.iter().enumerate() {
         let slot = &mut slots[l / FOLD][l % FOLD];
-        *slot = add(*slot, (*x).into());
+        *slot = add(*slot, of(*x));
     }
     let mut sums = *to;
     for s in 0..FOLD {
