@@ -300,6 +300,25 @@ def places():
         inputs = "\n".join(f"input {x}: {'i64[M]' if x == 't' else 'f32[N, M]'}" for x in arrays)
         text = f"dim N = {n}; dim M = {m}\n{inputs}\nrepeat r < ROUNDS {{\n  state c = 0.0\n  {statement}\n  next c = 0.001 * y[0,0]\n}}\noutput c\n"
         compare(f"{name}, {n} x {m}", text, arrays, {"numpy": peer})
+    k = 16
+    kind = generator.integers(0, k, m)
+    at = (np.arange(n)[:, None] * k + kind).ravel()
+    compare(
+        f"y[i, kind[j]] += A[i,j], {n} x {m} into {k}",
+        f"""dim N = {n}; dim M = {m}; dim K = {k}
+input A: f32[N, M]
+input kind: i64[M]
+repeat r < ROUNDS {{
+  state c = 0.0
+  B[i,j] = A[i,j] + c
+  y[i, kind[j]]: f32[N, K] += B[i,j]
+  next c = 0.001 * y[0,0]
+}}
+output c
+""",
+        {"A": a, "kind": kind},
+        {"bincount": lambda: np.bincount(at, (a + 0.1).ravel(), n * k)},
+    )
     e, v = 5_000_000, 500_000
     row, col = np.sort(generator.integers(0, v, e)), generator.integers(0, v, e)
     w, x = generator.random(e), generator.random(v)

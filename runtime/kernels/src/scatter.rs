@@ -10,6 +10,7 @@
 //! ```
 
 mod lines;
+mod pieces;
 mod products;
 mod rows;
 mod strips;
@@ -26,6 +27,7 @@ use ein_array::{Array, Data};
 use ein_plan::schedule::guard::{Solved, bounded, solved};
 use ein_plan::{DType, IndexId, Kernel, NodeId, Reduction};
 use lines::Lines;
+use pieces::Pieces;
 use products::Products;
 use rows::Rows;
 use strips::Scatter;
@@ -78,16 +80,28 @@ pub(crate) fn run(
     {
         return Some(result);
     }
-    // The points: what is reduced, then the output indices that are not solved.
-    let free = (0..rank).filter(|i| solved.places.iter().all(|(v, _)| v != i));
-    let points: Vec<usize> = (rank..ranges.len()).chain(free).collect();
     let (graph, guard) = bounded(kernel, &solved, &ranges);
-    let program = Program::new(&Request {
-        graph: &graph,
-        guard: Some(guard),
-        reduction: None,
-        ..Request::of_kernel(kernel, operands, (&points, &[]), &ranges, &lengths)
-    });
+    let program = |points: &[usize], guard| {
+        Program::new(&Request {
+            graph: &graph,
+            guard,
+            reduction: None,
+            ..Request::of_kernel(kernel, operands, (points, &[]), &ranges, &lengths)
+        })
+    };
+    // The points: what is reduced, then the output indices that are not solved; or first those of them that are before the solved ones, if
+    // what is added lies so.
+    let (reduced, (before, behind)) = (reduced(kernel), free(&solved, rank));
+    let mut points = [&reduced[..], &before, &behind].concat();
+    let by_rows = [&before[..], &reduced, &behind].concat();
+    let count: u64 = points.iter().map(|i| lengths[*i] as u64).product();
+    let price = |points: &[usize]| program(points, None).nest.price;
+    let along = before.into_iter().find(|i| lengths[*i] > 1);
+    let along = along.filter(|_| count >= TASK && price(&by_rows) < price(&points));
+    if along.is_some() {
+        points = by_rows;
+    }
+    let program = program(&points, Some(guard));
     // Whether the last dimension of a strip is a run of the output.
     let depends = graph.dependencies();
     let runs = program.nest.strip.last().is_some_and(|last| {
@@ -97,6 +111,7 @@ pub(crate) fn run(
     let scatter = Scatter {
         runs,
         size,
+        parts: 0,
         driver: Driver::new(&program, &ranges, &[], false),
         program: &program,
         ranges: &ranges,
@@ -104,6 +119,11 @@ pub(crate) fn run(
         places: &solved.places,
         ascending,
     };
+    if let Some(along) = along {
+        let whole = scatter;
+        return finished(kernel, rule, shape, &Pieces { whole, along });
+    }
+    let scatter = scatter.over(&ranges);
     if let Some(rows) = &rows
         && let Some(ends) = scatter.ends(rows.points())
     {
@@ -196,6 +216,13 @@ fn ascends(
     places
         .collect::<Option<Vec<i64>>>()
         .is_some_and(|places| places.is_sorted())
+}
+
+/// The output's indices that the guard gives no value: those before all that it gives one, and the others.
+fn free(solved: &Solved, rank: usize) -> (Vec<usize>, Vec<usize>) {
+    let is_free = |i: &usize| solved.places.iter().all(|(v, _)| v != i);
+    let is_before = |i: &usize| solved.places.iter().all(|(v, _)| i < v);
+    (0..rank).filter(is_free).partition(is_before)
 }
 
 /// The numbers of a kernel's reduced indices.

@@ -66,6 +66,8 @@ pub(super) struct Scatter<'p, 'a> {
     pub runs: bool,
     /// Elements of the output.
     pub size: usize,
+    /// How many parts of the points have tables of the whole output; 0 if none has.
+    pub parts: u64,
     pub driver: Driver<'p, 'a>,
     pub program: &'p Program<'a>,
     pub ranges: &'p [(i64, i64)],
@@ -130,13 +132,31 @@ impl Total for i64 {
     }
 }
 
-impl Scatter<'_, '_> {
+impl<'a> Scatter<'_, 'a> {
+    /// The same over some values of an output's outermost index, with their part of the output.
+    pub fn over<'r>(&'r self, ranges: &'r [(i64, i64)]) -> Scatter<'r, 'a> {
+        let values = |ranges: &[(i64, i64)]| -> i64 {
+            let output = ranges.iter().zip(self.strides);
+            output
+                .filter(|(_, stride)| **stride > 0)
+                .map(|((_, n), _)| n)
+                .product()
+        };
+        let mut part = Scatter {
+            size: values(ranges) as usize,
+            driver: Driver::new(self.program, ranges, &[], false),
+            ranges,
+            ..*self
+        };
+        part.parts = parts(part.points(), part.size);
+        part
+    }
+
     /// Values, reduced by output element.
     fn reduced<A: Total>(&self, start: A, f: impl Fn(A, A) -> A + Copy + Sync) -> Option<Vec<A>> {
-        let parts = parts(self.points(), self.size);
-        if parts > 0 {
+        if self.parts > 0 {
             let whole = || Table::whole(self.size, start);
-            return self.in_parts((parts, start), f, whole);
+            return self.in_parts((self.parts, start), f, whole);
         }
         if self.ascending {
             let parts = tables(self.points());
@@ -155,7 +175,7 @@ impl Scatter<'_, '_> {
     /// Where the parts of the points end that are added up in outputs of their own, in lines of `width` values; `None` if a part ends
     /// within one.
     pub fn ends(&self, (points, width): (usize, usize)) -> Option<Vec<usize>> {
-        let (units, parts) = (self.driver.units(), parts(self.points(), self.size));
+        let (units, parts) = (self.driver.units(), self.parts);
         let end = |part: u64| {
             let values = self.driver.outputs_before(part * units / parts);
             values.is_multiple_of(width).then_some(values / width)
@@ -165,7 +185,7 @@ impl Scatter<'_, '_> {
     }
 
     /// Number of points that are gone through.
-    fn points(&self) -> u64 {
+    pub fn points(&self) -> u64 {
         let free = self.ranges.iter().enumerate();
         free.filter(|(i, _)| self.places.iter().all(|(v, _)| v != i))
             .fold(1u64, |n, (_, (_, length))| n.saturating_mul(*length as u64))
