@@ -8,6 +8,7 @@
 #![allow(unsafe_code)]
 
 mod columns;
+mod short;
 
 use crate::strided::Plain;
 use crate::wide::{self, Job};
@@ -138,6 +139,9 @@ fn strip_of<S: Copy, T: Copy>(
     let run = sizes[inner];
     if let Some(columns) = Columns::of(offset, steps, extents) {
         return columns.read(to, from, f);
+    }
+    if short::read(to, from, offset, (steps, extents), f) {
+        return;
     }
     extents.runs(|lane, at| {
         let begin = offset + along(steps, at);
