@@ -1,10 +1,11 @@
 """Sparse matrices beside their peers: time of a round, as a ratio, contestants in turns.
 
     python tests/peers/sparse.py target/release/einc [spmv] [spmv-t] [spmm] [spmm-t] [sampled] [rank] [paths] [attention] [triangles]
+        [embedding]
 
 Ours is run with few and with many rounds, and the difference counts, so that neither loading nor planning does. Both sides have two
 threads; scipy has one. Matrices of `--rows` rows (100,000) with 20 elements a row: `uniform`, `power` (a few rows and columns have most of the
-elements) and `laplace` (a grid of two dimensions). A ratio above 1 is ours being faster.
+elements) and `laplace` (a grid of two dimensions). `embedding` is a step of sgd on a table of `--rows` rows of 64, whatever the matrix. A ratio above 1 is ours being faster.
 """
 
 import argparse
@@ -25,6 +26,7 @@ import torch  # noqa: E402
 torch.set_num_threads(2)
 TURNS = int(os.environ.get("TURNS", "5"))
 WIDTH = 64
+BATCH = 2560
 
 HEAD = 'dim N\ninput A: f32[N, N] = load("a.npz")\n'
 # A round leaves its result in a state, so that no round is left out.
@@ -39,10 +41,12 @@ PROGRAMS = {
     " next v[j] = 0.15 / N + 0.85 * (lost / N + sum[i] A[i,j] * share[i])",
     "paths": "state v[i<N] = where(i == 0, 0.0, inf)\n next v[j] = min(v[j], min[i] where(A[i,j] > 0, v[i] + A[i,j], inf))",
     "triangles": "state v[i<N] = f32(i % 7)\n W[i,j] = A[i,j] * v[j]\n q[i] = sum[j] A[i,j] * (sum[k] W[i,k] * A[k,j])\n next v[i] = min(q[i], 1.0) + 0.5",
+    "embedding": f"state v[i<N, h<{WIDTH}] = f32((i + h) % 7) / 7\n tok[n<{BATCH}] = i64(abs(sin(f32(13 * n + t))) * (N - 1))\n"
+    " g = grad(mean[n] ((sum[h] v[tok[n],h] * u[h]) - 1)^2, v)\n next v[i,h] = v[i,h] - 0.1 * g[i,h]",
     "attention": "state v[i<N, h<16] = sin(f32(i + 3 * h))\n s[i] = v[i,h] * a[h]\n e[i,j] = where(A[i,j] > 0, exp(s[i] - s[j]), 0)\n"
     " z[i] = sum[j] e[i,j]\n y[i,h] = e[i,j] / (z[i] + 1e-9) * v[j,h]\n g = grad(sum[i,h] y[i,h]^2, v)\n next v[i,h] = v[i,h] - 0.01 * g[i,h]",
 }
-BEFORE = {"rank": "degree[i] = sum[j] A[i,j]\n", "attention": "a[h<16] = cos(f32(h))\n"}
+BEFORE = {"rank": "degree[i] = sum[j] A[i,j]\n", "attention": "a[h<16] = cos(f32(h))\n", "embedding": f"u[h<{WIDTH}] = cos(f32(h))\n"}
 
 
 def matrices(rows):
@@ -90,6 +94,18 @@ def peers(name, matrix):
         return {"numpy": lambda: np.minimum.at(start.copy(), coo.col, start[coo.row] + coo.data)}
     if name == "triangles":
         return {"scipy": lambda: matrix.multiply(matrix.multiply(x[None, :]).tocsr() @ matrix).sum(1)}
+    if name == "embedding":
+        table = torch.rand(rows, WIDTH, requires_grad=True)
+        optimizer = torch.optim.SGD([table], lr=0.1)
+        factors, rows_of = torch.cos(torch.arange(WIDTH * 1.0)), torch.randint(rows, (BATCH,))
+
+        def step():
+            optimizer.zero_grad()
+            read = torch.nn.functional.embedding(rows_of, table, sparse=True)
+            ((read @ factors - 1) ** 2).mean().backward()
+            optimizer.step()
+
+        return {"torch": step}
     part = torch.randn(rows, 16, requires_grad=True)
     along = torch.cos(torch.arange(16.0))
 
