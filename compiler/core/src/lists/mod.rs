@@ -1,4 +1,4 @@
-//! Programs over the listed elements of inputs of which a file lists few.
+//! Programs over the listed elements of inputs of which a file lists few, and over the rows that data name (`touched`).
 //!
 //! A list is tensors: the values, and the positions along each dimension. A reduction whose value is its neutral element wherever the input
 //! is 0 goes through the list alone, and nearly so one whose value there depends on the output alone. A tensor that is one number wherever the

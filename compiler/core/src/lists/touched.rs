@@ -60,7 +60,7 @@ pub fn with_touched_rows(program: &Program, least: u64) -> Program {
             let name = &program.tensor(*sum).name;
             rewritten.tensors.iter().any(|tensor| tensor.name == *name)
         };
-        // What is needed whole is not computed a second time.
+        // A sum that something needs whole is not computed a second time.
         let left: Vec<TensorId> = sums.into_iter().filter(is_left).collect();
         if left.is_empty() {
             return (rewritten.arranged())

@@ -31,7 +31,7 @@ const LOG_2: [f64; 12] = [
 /// The first coefficients of log₂((1 + s) / (1 - s)) / s in s², for the same range: 2 / ln 2 and 2 / (3 ln 2).
 const FIRST: [f64; 2] = [2.885_390_081_777_926_8, 0.961_796_693_925_975_6];
 
-/// What these two lack, and the other coefficients, so that the logarithm is good to 2^-66.
+/// The parts that these two lack, and the other coefficients; with them the logarithm is good to 2^-66.
 const OTHERS: [f64; 10] = [
     4.071_054_748_186_206_6e-17,
     5.057_761_664_812_59e-17,

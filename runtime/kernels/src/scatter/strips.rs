@@ -133,7 +133,7 @@ impl Total for i64 {
 }
 
 impl<'a> Scatter<'_, 'a> {
-    /// The same over some values of an output's outermost index, with their part of the output.
+    /// Returns the scatter over some values of an output's outermost index, with their part of the output.
     pub fn over<'r>(&'r self, ranges: &'r [(i64, i64)]) -> Scatter<'r, 'a> {
         let values = |ranges: &[(i64, i64)]| -> i64 {
             let output = ranges.iter().zip(self.strides);
