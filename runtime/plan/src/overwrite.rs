@@ -8,7 +8,7 @@
 //! ```
 
 use crate::ids::RelationId;
-use crate::kernel::{IndexId, Kernel};
+use crate::kernel::{IndexId, Kernel, Node, NodeId};
 use crate::plan::{Operation, Plan, Range, Step, Sweep};
 use crate::relation::ArrayDim;
 use crate::repeat::alike;
@@ -17,6 +17,26 @@ use crate::repeat::alike;
 const LARGE: u64 = 1 << 18;
 
 impl Kernel {
+    /// The operand of which a node reads the element at the output point, if the operand has the output's shape and type.
+    pub fn own_element(&self, id: NodeId) -> Option<u32> {
+        let Node::Read {
+            operand,
+            column: 0,
+            positions,
+            otherwise: None,
+        } = self.graph.node(id)
+        else {
+            return None;
+        };
+        let read = &self.operands[*operand as usize];
+        let extents = self.indices.iter().map(|index| index.extent);
+        let own = |(dim, at): (u32, &NodeId)| self.graph.as_index(*at) == Some(IndexId(dim));
+        let same = read.columns == self.output
+            && extents.eq(read.shape.iter().copied())
+            && (0..).zip(positions).all(own);
+        same.then_some(*operand)
+    }
+
     /// Whether each element of the result needs of an operand, which has the result's shape and type, none but the same element.
     pub fn may_overwrite(&self, operand: u32) -> bool {
         let element_wise = self.reduction.is_none()

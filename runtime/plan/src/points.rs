@@ -70,27 +70,8 @@ impl Kernel {
             }
             rest = arguments[2];
         }
-        let Node::Read {
-            operand,
-            column: 0,
-            positions,
-            otherwise: None,
-        } = self.graph.node(rest)
-        else {
-            return None;
-        };
-        let read = &self.operands[*operand as usize];
-        let extents = self.indices.iter().map(|index| index.extent);
-        let same = read.columns == self.output
-            && extents.eq(read.shape.iter().copied())
-            && (0..)
-                .zip(positions)
-                .all(|(dim, at)| self.graph.as_index(*at) == Some(IndexId(dim)));
-        let update = Update {
-            operand: *operand,
-            points,
-        };
-        (same && !update.points.is_empty()).then_some(update)
+        let operand = self.own_element(rest).filter(|_| !points.is_empty())?;
+        Some(Update { operand, points })
     }
 
     /// What a chain of one function of two truth values is made of.

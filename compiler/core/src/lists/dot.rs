@@ -153,11 +153,7 @@ impl Lists {
     fn by_row(&mut self, side: &Side, dtype: DType, origin: Origin) -> (OverList, NodeId) {
         let order = self.order(side, origin);
         let count = self.pattern(side.pattern).count;
-        let index = Index {
-            name: "f".to_owned(),
-            extent: count,
-        };
-        let mut over = OverList::new(vec![index], 1, dtype, IndexId(0));
+        let mut over = OverList::vector("f", count, dtype);
         let place = match order {
             Some(order) => over.read(order, DType::I64, vec![count], vec![], None),
             None => over.index(IndexId(0)),

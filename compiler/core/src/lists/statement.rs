@@ -269,6 +269,33 @@ impl OverList {
         }
     }
 
+    /// A statement that is still to be written, along one index.
+    pub fn vector(name: &str, extent: u64, dtype: DType) -> OverList {
+        let index = Index {
+            name: name.to_owned(),
+            extent,
+        };
+        OverList::new(vec![index], 1, dtype, IndexId(0))
+    }
+
+    /// Copies a part of a statement whose operands are this one's, with nodes in the stead of the indices on which it depends.
+    pub fn part(
+        &mut self,
+        kernel: &Kernel,
+        part: NodeId,
+        place: impl Fn(IndexId) -> Option<NodeId>,
+    ) -> NodeId {
+        let graph = &mut self.kernel.graph;
+        let moved = graph.append(&kernel.graph, |graph, _, node, dtype| match node {
+            // What depends on other indices is no part of it.
+            Node::Index(index) => {
+                place(index).unwrap_or_else(|| graph.add(Node::Constant(Scalar::Int(0)), dtype))
+            }
+            node => graph.add(node, dtype),
+        });
+        moved[part.0 as usize]
+    }
+
     /// A constant.
     pub fn constant(&mut self, value: Scalar, dtype: DType) -> NodeId {
         self.kernel.graph.add(Node::Constant(value), dtype)

@@ -209,7 +209,7 @@ impl TouchedRows {
         }
         let row = self.hidden(tensor, "row", row);
 
-        let mut last = vector("i", rows);
+        let mut last = OverList::vector("i", rows, DType::I64);
         last.kernel.indices.push(Index {
             name: "e".to_owned(),
             extent: count,
@@ -222,13 +222,10 @@ impl TouchedRows {
         last.kernel.root = point;
         let last = self.hidden(tensor, "last", last);
 
-        let mut of = vector("e", count);
+        let mut of = OverList::vector("e", count, DType::I64);
         let point = of.index(IndexId(0));
         let at = of.read_at((row, DType::I64, vec![count]), vec![point], None);
-        let none = of
-            .kernel
-            .graph
-            .add(Node::Constant(Scalar::Int(-1)), DType::I64);
+        let none = of.constant(Scalar::Int(-1), DType::I64);
         of.kernel.root = of.read_at((last, DType::I64, vec![rows]), vec![at], Some(none));
         let of = self.hidden(tensor, "of", of);
 
@@ -315,15 +312,6 @@ fn product(kernel: &Kernel, indices: &[IndexId]) -> u64 {
     extents.fold(1, u64::saturating_mul)
 }
 
-/// A statement of whole numbers along one index, which is still to be written.
-fn vector(name: &str, extent: u64) -> OverList {
-    let index = Index {
-        name: name.to_owned(),
-        extent,
-    };
-    OverList::new(vec![index], 1, DType::I64, IndexId(0))
-}
-
 /// A statement that is still to be written, with one of its indices counting points.
 fn over_points(kernel: &Kernel, operands: &[TensorId], (index, count): (IndexId, u64)) -> OverList {
     let mut indices = kernel.indices.clone();
@@ -349,13 +337,12 @@ fn number_of_point(over: &mut OverList, points: &[IndexId]) -> NodeId {
     for point in points {
         let extent = over.kernel.indices[point.0 as usize].extent;
         let own = over.index(*point);
-        let graph = &mut over.kernel.graph;
         number = Some(match number {
             None => own,
             Some(outer) => {
-                let extent = graph.add(Node::Constant(Scalar::Int(extent as i64)), DType::I64);
-                let outer = graph.add(Node::Apply(Function::Mul, vec![outer, extent]), DType::I64);
-                graph.add(Node::Apply(Function::Add, vec![outer, own]), DType::I64)
+                let outer = over.apply(Function::Mul, outer, extent as i64);
+                let sum = Node::Apply(Function::Add, vec![outer, own]);
+                over.kernel.graph.add(sum, DType::I64)
             }
         });
     }
@@ -364,39 +351,25 @@ fn number_of_point(over: &mut OverList, points: &[IndexId]) -> NodeId {
 
 /// By point: the row to which data send it.
 fn row_of_point((kernel, operands): (&Kernel, &[TensorId]), sent: &Sent) -> OverList {
-    let mut row = vector("e", product(kernel, &sent.points));
+    let mut row = OverList::vector("e", product(kernel, &sent.points), DType::I64);
     row.operands = operands.to_vec();
     row.kernel.operands.clone_from(&kernel.operands);
     let number = row.index(IndexId(0));
-    let graph = &mut row.kernel.graph;
     let mut places = BTreeMap::new();
     let mut inner = 1;
     for point in sent.points.iter().rev() {
-        let extent = kernel.indices[point.0 as usize].extent;
-        let mut apply = |function, number, by: u64| {
-            let by = graph.add(Node::Constant(Scalar::Int(by as i64)), DType::I64);
-            graph.add(Node::Apply(function, vec![number, by]), DType::I64)
-        };
+        let extent = kernel.indices[point.0 as usize].extent as i64;
         let mut place = number;
         if inner > 1 {
-            place = apply(Function::FloorDiv, place, inner);
+            place = row.apply(Function::FloorDiv, place, inner);
         }
         if *point != sent.points[0] {
-            place = apply(Function::Rem, place, extent);
+            place = row.apply(Function::Rem, place, extent);
         }
         places.insert(*point, place);
         inner *= extent;
     }
-    let nothing = Node::Constant(Scalar::Int(0));
-    let moved = graph.append(&kernel.graph, |graph, _, node, dtype| match node {
-        Node::Index(index) => match places.get(&index) {
-            Some(place) => *place,
-            // No other index is part of the row.
-            None => graph.add(nothing.clone(), dtype),
-        },
-        node => graph.add(node, dtype),
-    });
-    row.kernel.root = moved[sent.row.0 as usize];
+    row.kernel.root = row.part(kernel, sent.row, |index| places.get(&index).copied());
     let (kernel, operands) = statement(row.kernel, &row.operands);
     OverList {
         kernel,

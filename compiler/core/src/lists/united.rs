@@ -21,9 +21,7 @@ use crate::einsum::TensorId;
 use crate::einsum::canonical::statement;
 use crate::rules::{may_fault, neutral};
 use ein_plan::source::position_type;
-use ein_plan::{
-    DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Origin, Scalar,
-};
+use ein_plan::{DType, Function, IndexId, Kernel, Node, NodeId, Operand, Origin, Scalar};
 
 impl Lists {
     /// The list of a statement that is 0 wherever none of the lists that it reads has a place.
@@ -193,7 +191,7 @@ impl Lists {
         let count = shape.iter().copied().min().unwrap_or(0);
         let mut positions = vec![];
         for extent in &shape {
-            let mut over = numbers(count, position_type(*extent));
+            let mut over = OverList::vector("e", count, position_type(*extent));
             over.kernel.root = over.index(IndexId(0));
             let over = statement(over.kernel, &[]);
             positions.push(self.made(&format!("{name}.diagonal"), over, origin));
@@ -223,7 +221,7 @@ impl Lists {
             lists.made(&format!("{name}.{part}"), over, origin)
         };
 
-        let mut key = numbers(count, DType::I64);
+        let mut key = OverList::vector("e", count, DType::I64);
         let point = key.index(IndexId(0));
         key.kernel.root = self.one_after_another(&mut key, keys, point);
         let key = made(self, "keys", key);
@@ -231,7 +229,7 @@ impl Lists {
             "(i64[{count}]) [e: {count}] i64 = argsort(a0[:1], e)"
         ));
         let order = self.made(&format!("{name}.order"), statement(order, &[key]), origin);
-        let mut at = numbers(count, DType::I64);
+        let mut at = OverList::vector("e", count, DType::I64);
         let place = at.read(order, DType::I64, vec![count], vec![], None);
         let zero = at.constant(Scalar::Int(0), DType::I64);
         at.kernel.root = at.read_at((key, DType::I64, vec![count]), vec![place], Some(zero));
@@ -239,7 +237,7 @@ impl Lists {
 
         let mut inner: u64 = shape.iter().product();
         for (dim, extent) in shape.iter().enumerate() {
-            let mut over = numbers(count, position_type(*extent));
+            let mut over = OverList::vector("e", count, position_type(*extent));
             let mut place = over.read(at, DType::I64, vec![count], vec![], None);
             if dim > 0 {
                 place = over.apply(Function::Rem, place, inner as i64);
@@ -255,7 +253,7 @@ impl Lists {
 
         let dtype = self.rewriting.result().tensor(parts[0]).dtype;
         let compute = dtype.compute();
-        let mut over = numbers(count, dtype);
+        let mut over = OverList::vector("e", count, dtype);
         let place = over.read(order, DType::I64, vec![count], vec![], None);
         let value = self.one_after_another(&mut over, parts, place);
         let own = over.read(at, DType::I64, vec![count], vec![], None);
@@ -302,16 +300,11 @@ fn part_of(
         .map(|index| kernel.indices[index.0 as usize].clone());
     let mut own = OverList::new(extents.collect(), indices.len() as u32, dtype, IndexId(0));
     own.kernel.operands.clone_from(&kernel.operands);
-    let place = |graph: &mut Graph, _, node, dtype| match node {
-        Node::Index(index) => match indices.iter().position(|own| *own == index) {
-            Some(at) => graph.add(Node::Index(IndexId(at as u32)), dtype),
-            // The part does not depend on it.
-            None => graph.add(Node::Constant(Scalar::Int(0)), dtype),
-        },
-        node => graph.add(node, dtype),
-    };
-    let moved = own.kernel.graph.append(&kernel.graph, place);
-    own.kernel.root = moved[part.0 as usize];
+    let places: Vec<NodeId> = (0..indices.len() as u32)
+        .map(|at| own.index(IndexId(at)))
+        .collect();
+    let place = |index| Some(places[indices.iter().position(|own| *own == index)?]);
+    own.kernel.root = own.part(kernel, part, place);
     statement(own.kernel, operands)
 }
 
@@ -345,15 +338,6 @@ fn with_part(
         false => graph.add(node, dtype),
     });
     statement(kernel, &operands)
-}
-
-/// A statement that is still to be written, of one number a place.
-fn numbers(count: u64, dtype: DType) -> OverList {
-    let index = Index {
-        name: "e".to_owned(),
-        extent: count,
-    };
-    OverList::new(vec![index], 1, dtype, IndexId(0))
 }
 
 /// The two indices that a node compares, if it is true on a diagonal.

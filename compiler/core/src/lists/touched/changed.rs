@@ -74,7 +74,7 @@ impl TouchedRows {
             true => None,
             false => {
                 let from = same(&kernel.graph, &known, kernel.root)?;
-                Some(own_element(kernel, operands, from)?)
+                Some(operands[kernel.own_element(from)? as usize])
             }
         };
         let rows = self.computed(about, &access);
@@ -237,26 +237,6 @@ impl TouchedRows {
         over.kernel.root = over.read_at((rows.values, dtype, shape), positions, Some(elsewhere));
         statement(over.kernel, &over.operands)
     }
-}
-
-/// The operand of which a node reads the element of the output point, if the operand has the output's shape and type.
-fn own_element(kernel: &Kernel, operands: &[TensorId], id: NodeId) -> Option<TensorId> {
-    let Node::Read {
-        operand,
-        column: 0,
-        positions,
-        otherwise: None,
-    } = kernel.graph.node(id)
-    else {
-        return None;
-    };
-    let read = &kernel.operands[*operand as usize];
-    let extents = kernel.indices.iter().map(|index| index.extent);
-    let own = (0..)
-        .zip(positions)
-        .all(|(dim, at)| kernel.graph.as_index(*at) == Some(IndexId(dim)));
-    let same = own && read.columns == kernel.output && extents.eq(read.shape.iter().copied());
-    same.then(|| operands[*operand as usize])
 }
 
 /// The read that a node is the same as, where some nodes have known values.

@@ -10,7 +10,7 @@
 //! other.rows.1: f32[12, 4] = [e: 12, h: 4 | e1: 7] sum other.rows[e1, h] if e == one.of.1[e1 + 5]
 //! ```
 
-use super::{FEW, Pattern, PatternId, Touched, TouchedRows, vector};
+use super::{FEW, Pattern, PatternId, Touched, TouchedRows};
 use crate::einsum::Tensor;
 use crate::einsum::canonical::statement;
 use crate::lists::statement::{OverList, free_index};
@@ -78,7 +78,7 @@ impl TouchedRows {
         if dtype == DType::Bool {
             return None;
         }
-        let mut over = vector("e", count);
+        let mut over = OverList::vector("e", count, dtype);
         let indices = &mut over.kernel.indices;
         indices.clear();
         for (dim, extent) in shape.iter().enumerate() {
@@ -92,7 +92,6 @@ impl TouchedRows {
         let rank = indices.len() as u32;
         indices.push(Index { name, extent: own });
         over.kernel.output_rank = rank;
-        over.kernel.output = vec![dtype];
         over.kernel.reduction = Some(Reduction::Sum);
         let mut positions: Vec<_> = (0..rank).map(|dim| over.index(IndexId(dim))).collect();
         let point = over.index(IndexId(rank));
