@@ -1,12 +1,13 @@
 //! The compiler proper: from a syntax tree to a plan.
 //!
 //! Pure: no files, environment, clock, processes or MPI. Modules import downwards only:
-//! sema > {autodiff, subnets} > einsum > tra > ia > {rules, cost} > {lists, search} > lower.
+//! sema > {autodiff, subnets} > einsum > tra > ia > {rules, cost} > {hoist, lists, search} > lower.
 
 pub mod autodiff;
 pub mod build;
 pub mod cost;
 pub mod einsum;
+pub mod hoist;
 pub mod ia;
 pub mod lists;
 pub mod lower;

@@ -19,7 +19,9 @@ use crate::{
 };
 use ein_plan::source::Listing;
 use einc_core::{
-    einsum, lists,
+    einsum,
+    hoist::hoisted,
+    lists,
     pipeline::{self, report::PlanReport},
     rules,
     sema::{self, Analysis},
@@ -108,6 +110,7 @@ pub fn check_for(
         checked = checked.map(|program| lists::with_formats(&program, &listed));
         training = training.map(|training| lists::in_training(training, &listed));
     }
+    training = training.map(hoisted);
     Ok(Checked {
         diagnostics,
         program: checked,
