@@ -13,8 +13,9 @@
 //! ```
 
 use crate::einsum::{Definition, Output, Program, Role, Tensor, TensorId};
+use crate::lists::{LEAST_OUTPUT, with_ordered_points};
 use ein_plan::training::{Carried, CarriedKind, Training};
-use ein_plan::{Format, Kernel, NodeId, Source};
+use ein_plan::{Format, Kernel, ListColumn, NodeId, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A constant of at most so many bytes is kept however small its data are.
@@ -36,8 +37,16 @@ pub fn hoisted(mut training: Training<Program>) -> Training<Program> {
             let of_data = matches!(kind, Some(CarriedKind::Input | CarriedKind::Constant));
             of_data && !batched.contains(name)
         };
+        let ascends = |name: &str| {
+            let begin = carried.get(name).map(|carried| &carried.begin);
+            let first = ListColumn::Positions(0);
+            matches!(begin, Some(Source::Listed { column, .. }) if *column == first)
+        };
         for program in block.step.values_mut().chain(&mut block.apply) {
-            let moved = steady(program, &is_steady);
+            let data = Steady::of(program, &is_steady).data;
+            let steady: Vec<bool> = data.iter().map(Option::is_some).collect();
+            *program = with_ordered_points(program, LEAST_OUTPUT, &steady, &ascends);
+            let moved = Steady::of(program, &is_steady).moved();
             if !moved.is_empty() {
                 found.extend(moved_to(&mut constants, program, &moved));
             }
@@ -52,28 +61,6 @@ pub fn hoisted(mut training: Training<Program>) -> Training<Program> {
     training
 }
 
-/// The statements of a step that move, if the data that `is_steady` names do not change.
-fn steady(program: &Program, is_steady: &dyn Fn(&str) -> bool) -> Vec<TensorId> {
-    let mut step = Steady {
-        program,
-        data: vec![],
-        moves: vec![],
-    };
-    for tensor in &program.tensors {
-        let (data, moves) = step.follow(tensor, is_steady);
-        step.data.push(data);
-        step.moves.push(moves);
-    }
-    // An output is of the step.
-    for output in &program.outputs {
-        step.data[output.tensor.0 as usize] = None;
-        step.moves[output.tensor.0 as usize] = false;
-    }
-    while step.more() {}
-    let read = step.read().into_iter();
-    read.filter(|id| step.moves[id.0 as usize]).collect()
-}
-
 /// A step, and the parts of it that are the same in every step.
 struct Steady<'p> {
     program: &'p Program,
@@ -83,7 +70,34 @@ struct Steady<'p> {
     moves: Vec<bool>,
 }
 
-impl Steady<'_> {
+impl<'p> Steady<'p> {
+    /// Follows the data that `is_steady` names through a step.
+    fn of(program: &'p Program, is_steady: &dyn Fn(&str) -> bool) -> Steady<'p> {
+        let mut step = Steady {
+            program,
+            data: vec![],
+            moves: vec![],
+        };
+        for tensor in &program.tensors {
+            let (data, moves) = step.follow(tensor, is_steady);
+            step.data.push(data);
+            step.moves.push(moves);
+        }
+        // An output is of the step.
+        for output in &program.outputs {
+            step.data[output.tensor.0 as usize] = None;
+            step.moves[output.tensor.0 as usize] = false;
+        }
+        step
+    }
+
+    /// The statements that move and that the rest of the step reads.
+    fn moved(mut self) -> Vec<TensorId> {
+        while self.more() {}
+        let read = self.read().into_iter();
+        read.filter(|id| self.moves[id.0 as usize]).collect()
+    }
+
     /// Of a tensor whose operands are known: the bytes of its data, if no step changes it, and whether it moves.
     fn follow(&self, tensor: &Tensor, is_steady: &dyn Fn(&str) -> bool) -> (Option<u64>, bool) {
         match &tensor.definition {

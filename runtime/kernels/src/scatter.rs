@@ -64,7 +64,8 @@ pub(crate) fn run(
     }
     let rule = Rule { reduction, value };
     let shape = &lengths[..rank];
-    let rows = Rows::of(kernel, &solved, &ranges, operands);
+    let ascending = ascends(kernel, &solved, &ranges, operands);
+    let rows = Rows::of(kernel, &solved, &ranges, operands, ascending);
     if let Some(rows) = rows.as_ref().filter(|rows| rows.plain) {
         let points = rows.points();
         let parts = parts((points.0 * points.1) as u64, size).max(1) as usize;
@@ -74,7 +75,6 @@ pub(crate) fn run(
     if let Some(lines) = Lines::of(kernel, &solved, &ranges, operands) {
         return finished(kernel, rule, shape, &lines);
     }
-    let ascending = ascends(kernel, &solved, &ranges, operands);
     if let Some(products) = Products::of(kernel, &solved, &ranges, operands, ascending)
         && let Some(result) = finished(kernel, rule, shape, &products)
     {

@@ -16,6 +16,7 @@ mod completed;
 mod dot;
 mod fill;
 mod found;
+mod ordered;
 mod split;
 mod statement;
 mod touched;
@@ -25,6 +26,7 @@ use crate::einsum::{Definition, Program, Rewriting, Role, Tensor, TensorId};
 use ein_plan::source::{Listing, position_type};
 use ein_plan::training::{BatchInput, Carried, CarriedKind, Training};
 use ein_plan::{DType, Kernel, ListColumn, Origin, Scalar, Source};
+pub use ordered::{LEAST_OUTPUT, with_ordered_points};
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
 pub use touched::with_touched_rows;
@@ -84,10 +86,12 @@ pub fn with_lists(program: &Program, listed: &BTreeMap<String, Listing>) -> Prog
         .expect("a statement over a list reads what the statement in its place reads, and the list")
 }
 
-/// Returns the program over the lists of these inputs ([`with_lists`]) and over the rows that data touch ([`with_touched_rows`]).
+/// Returns the program over the lists of these inputs ([`with_lists`]) and over the rows that data touch ([`with_touched_rows`]), with scatters of
+/// rounds in the order of their rows ([`with_ordered_points`]).
 #[must_use]
 pub fn with_formats(program: &Program, listed: &BTreeMap<String, Listing>) -> Program {
-    with_touched_rows(&with_lists(program, listed), touched::LEAST)
+    let program = with_touched_rows(&with_lists(program, listed), touched::LEAST);
+    with_ordered_points(&program, LEAST_OUTPUT, &[], &|_| false)
 }
 
 /// Returns the training in which statements over sparse inputs read lists and touched rows, where they can. A batch has the list of its rows, with room for that

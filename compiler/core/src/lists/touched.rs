@@ -252,20 +252,20 @@ impl TouchedRows {
 }
 
 /// How data send the points of a sum to rows.
-struct Sent {
+pub(super) struct Sent {
     /// The index of the output that counts the rows.
-    index: IndexId,
+    pub index: IndexId,
     /// The row of a point.
-    row: NodeId,
+    pub row: NodeId,
     /// The indices on which the row depends.
-    points: Vec<IndexId>,
+    pub points: Vec<IndexId>,
     /// The other conditions on a point.
     others: Vec<NodeId>,
 }
 
 impl Sent {
     /// Finds the index of the output that is compared with a number that data name.
-    fn of(kernel: &Kernel) -> Option<Sent> {
+    pub fn of(kernel: &Kernel) -> Option<Sent> {
         let outputs = kernel.output_rank;
         let is_sum = kernel.reduction == Some(Reduction::Sum) && kernel.finish;
         if !is_sum || kernel.indices.len() > MOST_INDICES {
@@ -302,10 +302,34 @@ impl Sent {
             others,
         })
     }
+
+    /// The indices of a point from its number in row-major order, as nodes of another statement.
+    pub fn places(
+        &self,
+        kernel: &Kernel,
+        over: &mut OverList,
+        number: NodeId,
+    ) -> BTreeMap<IndexId, NodeId> {
+        let mut places = BTreeMap::new();
+        let mut inner = 1;
+        for point in self.points.iter().rev() {
+            let extent = kernel.indices[point.0 as usize].extent as i64;
+            let mut place = number;
+            if inner > 1 {
+                place = over.apply(Function::FloorDiv, place, inner);
+            }
+            if *point != self.points[0] {
+                place = over.apply(Function::Rem, place, extent);
+            }
+            places.insert(*point, place);
+            inner *= extent;
+        }
+        places
+    }
 }
 
 /// How many points some indices have.
-fn product(kernel: &Kernel, indices: &[IndexId]) -> u64 {
+pub(super) fn product(kernel: &Kernel, indices: &[IndexId]) -> u64 {
     let extents = indices
         .iter()
         .map(|index| kernel.indices[index.0 as usize].extent);
@@ -350,25 +374,12 @@ fn number_of_point(over: &mut OverList, points: &[IndexId]) -> NodeId {
 }
 
 /// By point: the row to which data send it.
-fn row_of_point((kernel, operands): (&Kernel, &[TensorId]), sent: &Sent) -> OverList {
+pub(super) fn row_of_point((kernel, operands): (&Kernel, &[TensorId]), sent: &Sent) -> OverList {
     let mut row = OverList::vector("e", product(kernel, &sent.points), DType::I64);
     row.operands = operands.to_vec();
     row.kernel.operands.clone_from(&kernel.operands);
     let number = row.index(IndexId(0));
-    let mut places = BTreeMap::new();
-    let mut inner = 1;
-    for point in sent.points.iter().rev() {
-        let extent = kernel.indices[point.0 as usize].extent as i64;
-        let mut place = number;
-        if inner > 1 {
-            place = row.apply(Function::FloorDiv, place, inner);
-        }
-        if *point != sent.points[0] {
-            place = row.apply(Function::Rem, place, extent);
-        }
-        places.insert(*point, place);
-        inner *= extent;
-    }
+    let places = sent.places(kernel, &mut row, number);
     row.kernel.root = row.part(kernel, sent.row, |index| places.get(&index).copied());
     let (kernel, operands) = statement(row.kernel, &row.operands);
     OverList {

@@ -9,6 +9,7 @@ use einc_core::lists::{is_sparse, with_lists};
 use std::collections::BTreeMap;
 
 mod meeting;
+mod ordered;
 mod random;
 mod touched;
 mod united;

@@ -25,8 +25,9 @@ use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Lines of fewer values are left to the ways that go through points in their order.
-const WIDE: usize = 8;
+/// Lines of fewer values are left to the ways that go through points in their order; those need less for lines that are as they lie, and are twice as
+/// good at points whose places do not ascend.
+const WIDE: usize = 2;
 /// Bytes of sums that stay in a core's cache.
 const NEAR: usize = 1 << 20;
 /// Points that are worth a task of their own.
@@ -76,6 +77,7 @@ impl<'a> Rows<'a> {
         solved: &Solved,
         ranges: &[(i64, i64)],
         operands: &'a [Chunk<'a>],
+        ascending: bool,
     ) -> Option<Rows<'a>> {
         let &[(v, expression)] = &solved.places[..] else {
             return None;
@@ -91,7 +93,8 @@ impl<'a> Rows<'a> {
         let points: usize = of_point.iter().map(|i| lengths[*i]).product();
         // A row and a point are the two halves of one number.
         let halves = [points, lengths[v]].iter().all(|n| *n < 1 << 32);
-        if width < WIDE || !halves {
+        let least = if ascending { WIDE } else { 2 * WIDE };
+        if width < least || !halves {
             return None;
         }
         let to = Looked::of(kernel, expression, &of_point, ranges, operands)?;
@@ -112,7 +115,8 @@ impl<'a> Rows<'a> {
             Line::I64(scaled) => is_plain(scaled),
         };
         let table = width * lengths[v] * size_of::<f64>();
-        (table > NEAR || !plain).then_some(Rows {
+        let is_worth = !plain || table > NEAR && width >= 2 * least;
+        is_worth.then_some(Rows {
             line,
             to,
             width,
