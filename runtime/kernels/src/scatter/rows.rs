@@ -36,8 +36,9 @@ const TASK: usize = 1 << 11;
 const COUNTED: usize = 4;
 /// Most threads that do not sort faster together than one counts.
 const FEW_THREADS: usize = 4;
-/// How many points ahead a line is asked for.
-const AHEAD: usize = 4;
+/// How many bytes of lines are asked for ahead, and of how many points.
+const AHEAD: usize = 4 << 10;
+const POINTS_AHEAD: (usize, usize) = (2, 16);
 
 /// A scatter in this form, over a row of the output for each value of the index that its guard gives.
 pub(super) struct Rows<'a> {
@@ -394,6 +395,8 @@ where
     fn row(&self, points: Range<usize>, sums: &mut [A], total: &mut [A]) -> Option<bool> {
         let point = |at: usize| (self.order[at] & u64::from(u32::MAX)) as usize;
         let (mut several, mut end) = (false, 0);
+        let ahead = AHEAD / (self.rows.width * size_of::<T>());
+        let ahead = ahead.clamp(POINTS_AHEAD.0, POINTS_AHEAD.1);
         for at in points.clone() {
             let number = point(at);
             if number >= end {
@@ -404,7 +407,7 @@ where
                 end = self.ends[self.ends.partition_point(|end| *end <= number)];
             }
             self.add_line(number, sums)?;
-            if let Some(next) = self.order.get(at + AHEAD)
+            if let Some(next) = self.order.get(at + ahead)
                 && let Some(first) = self
                     .line
                     .elements
