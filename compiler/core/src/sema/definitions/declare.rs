@@ -18,14 +18,14 @@ use crate::sema::{
 };
 use ein_plan::Scalar;
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
-use einc_syntax::ast::{self, Expr, Name, Position, Statement, Type};
+use einc_syntax::ast::{self, Expr, ExprKind, Name, Position, Statement, Type};
 use std::collections::{BTreeMap, HashMap};
 
 /// The meanings of a program's entities, as far as they have been checked.
 pub(crate) struct Entities {
     pub(crate) order: Order,
     pub(crate) values: HashMap<EntityId, Binding>,
-    /// Dims that data gave their numbers: number, input, place.
+    /// Dims that data or a list gave their numbers: number, tensor, place.
     pub(crate) bound_dims: BTreeMap<String, (i64, String, Span)>,
 }
 
@@ -90,18 +90,9 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Finds the dims that follow from the headers of bound data.
+    /// Finds the dims that follow from the headers of bound data and from lists in the text.
     pub(crate) fn bind_dims(&mut self) {
-        let inputs: Vec<(&'a Name, &'a Type)> = self
-            .names
-            .entities
-            .iter()
-            .filter(|entity| entity.file.0 == 0)
-            .filter_map(|entity| match entity.kind {
-                EntityKind::Input { ty, .. } => Some((entity.name, ty)),
-                _ => None,
-            })
-            .collect();
+        let sized = self.with_known_sizes();
         let mark = self.report.mark();
         // Every round but the last gives a dim its number.
         for _ in 0..=self.names.entities.len() {
@@ -116,14 +107,12 @@ impl<'a> Checker<'a> {
                 }
             }
             let (mut found, mut at_least) = (vec![], vec![]);
-            for (name, ty) in &inputs {
-                let (Some(header), Type::Tensor { shape, span, .. }) =
-                    (self.task.bindings.headers.get(&name.text), ty)
-                else {
+            for (name, ty, sizes, is_open) in &sized {
+                let Type::Tensor { shape, span, .. } = ty else {
                     continue;
                 };
                 let shape = shape.as_deref().unwrap_or_default();
-                for (at, (position, number)) in shape.iter().zip(&header.shape).enumerate() {
+                for (at, (position, number)) in shape.iter().zip(sizes).enumerate() {
                     let (Position::Expr(expr), Ok(number)) = (position, i64::try_from(*number))
                     else {
                         continue;
@@ -133,7 +122,7 @@ impl<'a> Checker<'a> {
                         && value >= 0
                         && !self.entities.bound_dims.contains_key(&*dim)
                     {
-                        let open = header.at_least && at + 1 == header.shape.len();
+                        let open = *is_open && at + 1 == sizes.len();
                         let of = if open { &mut at_least } else { &mut found };
                         of.push((dim.to_string(), value, name.text.clone(), *span));
                     }
@@ -156,6 +145,29 @@ impl<'a> Checker<'a> {
         }
         self.report.forget(mark);
         self.entities.values.clear();
+    }
+
+    /// The tensors of the text whose sizes the headers of their data tell, or lists in their place: name, type, sizes, and whether the last size
+    /// may be larger.
+    fn with_known_sizes(&self) -> Vec<(&'a Name, &'a Type, Vec<u64>, bool)> {
+        let entities = self.names.entities.iter();
+        let own = entities.filter(|entity| entity.file.0 == 0);
+        let sized = own.filter_map(|entity| {
+            let (ty, source, header) = match entity.kind {
+                EntityKind::Input { ty, source, .. } => {
+                    let header = self.task.bindings.headers.get(&entity.name.text);
+                    (ty, source, header)
+                }
+                EntityKind::Definition { ty, value, .. } => (ty?, Some(value), None),
+                _ => return None,
+            };
+            let (sizes, is_open) = match header {
+                Some(header) => (header.shape.clone(), header.at_least),
+                None => (sizes_of_list(source?)?, false),
+            };
+            Some((entity.name, ty, sizes, is_open))
+        });
+        sized.collect()
     }
 
     /// Checks every item in the order of uses.
@@ -394,4 +406,13 @@ impl<'a> Checker<'a> {
             _ => Some(Binding::Scalar(value)),
         }
     }
+}
+
+/// The sizes of a list, by its first elements; `None` if it is none.
+fn sizes_of_list(list: &Expr) -> Option<Vec<u64>> {
+    let ExprKind::List(items) = &*list.kind else {
+        return None;
+    };
+    let inner = items.first().and_then(sizes_of_list).unwrap_or_default();
+    Some(std::iter::once(items.len() as u64).chain(inner).collect())
 }
