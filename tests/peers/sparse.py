@@ -1,11 +1,12 @@
 """Sparse matrices beside their peers: time of a round, as a ratio, contestants in turns.
 
     python tests/peers/sparse.py target/release/einc [spmv] [spmv-t] [spmm] [spmm-t] [sampled] [rank] [paths] [attention] [triangles]
-        [embedding]
+        [embedding] [network]
 
 Ours is run with few and with many rounds, and the difference counts, so that neither loading nor planning does. Both sides have two
 threads; scipy has one. Matrices of `--rows` rows (100,000) with 20 elements a row: `uniform`, `power` (a few rows and columns have most of the
-elements) and `laplace` (a grid of two dimensions). `embedding` is a step of sgd on a table of `--rows` rows of 64, whatever the matrix. A ratio above 1 is ours being faster.
+elements) and `laplace` (a grid of two dimensions). `embedding` is a step of sgd on a table of `--rows` rows of 64, whatever the matrix; `network`
+a layer of a graph network in both directions with its gradient. A ratio above 1 is ours being faster.
 """
 
 import argparse
@@ -43,6 +44,8 @@ PROGRAMS = {
     "triangles": "state v[i<N] = f32(i % 7)\n W[i,j] = A[i,j] * v[j]\n q[i] = sum[j] A[i,j] * (sum[k] W[i,k] * A[k,j])\n next v[i] = min(q[i], 1.0) + 0.5",
     "embedding": f"state v[i<N, h<{WIDTH}] = f32((i + h) % 7) / 7\n tok[n<{BATCH}] = i64(abs(sin(f32(13 * n + t))) * (N - 1))\n"
     " g = grad(mean[n] ((sum[h] v[tok[n],h] * u[h]) - 1)^2, v)\n next v[i,h] = v[i,h] - 0.1 * g[i,h]",
+    "network": "state v[i<N, h<16] = sin(f32(i + 3 * h))\n S[i,j] = A[i,j] + A[j,i]\n y[i,h] = max(S[i,j] * v[j,h], 0)\n"
+    " g = grad(sum[i,h] y[i,h]^2, v)\n next v[i,h] = tanh(v[i,h] - 0.0001 * g[i,h])",
     "attention": "state v[i<N, h<16] = sin(f32(i + 3 * h))\n s[i] = v[i,h] * a[h]\n e[i,j] = where(A[i,j] > 0, exp(s[i] - s[j]), 0)\n"
     " z[i] = sum[j] e[i,j]\n y[i,h] = e[i,j] / (z[i] + 1e-9) * v[j,h]\n g = grad(sum[i,h] y[i,h]^2, v)\n next v[i,h] = v[i,h] - 0.01 * g[i,h]",
 }
@@ -107,6 +110,14 @@ def peers(name, matrix):
 
         return {"torch": step}
     part = torch.randn(rows, 16, requires_grad=True)
+    if name == "network":
+        both = tensor((matrix + transposed).tocsr())
+
+        def network():
+            part.grad = None
+            (torch.relu(both @ part) ** 2).sum().backward()
+
+        return {"torch": network}
     along = torch.cos(torch.arange(16.0))
 
     def attention():
@@ -123,7 +134,7 @@ def peers(name, matrix):
 def of_round(einc, folder, name):
     """Seconds of a round of ours."""
     seconds = []
-    few, many = (2, 12) if name in ("spmm", "spmm-t", "sampled", "attention", "triangles") else (5, 105)
+    few, many = (2, 12) if name in ("spmm", "spmm-t", "sampled", "attention", "network", "triangles") else (5, 105)
     for rounds in (few, many):
         text = f"{HEAD}{BEFORE.get(name, '')}repeat t < {rounds} {{\n {PROGRAMS[name]}\n}}\nlast = sum{'[i,h]' if ', h<' in PROGRAMS[name] else '[i]'} "
         text += "v[i,h]" if ", h<" in PROGRAMS[name] else "v[i]"
