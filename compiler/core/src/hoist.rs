@@ -1,9 +1,9 @@
 //! Steps of a training without the statements whose values are the same in every step: these move to the program of its constants.
 //!
-//! A value that depends on nothing but unbatched data is computed once, before the first step, and carried as a `const` of the text is. A statement
-//! moves if it is more than a formula of elements beside each other (a reduction, a gather, a library operation) and not much larger than its data,
-//! since it stays in memory; and a formula moves if the rest of the step then no longer reads an operand of its size. Must not know why a step has a
-//! statement, nor where tensors rest.
+//! A value that depends on nothing but unbatched data is computed once, before the first step, and carried as a `const` of the text is. Files are
+//! read once. A statement moves if it is more than a formula of elements beside each other (a reduction, a gather, a library operation) and not much
+//! larger than its data, since it stays in memory; and a formula moves if the rest of the step then no longer reads an operand of its size. Must not
+//! know why a step has a statement, nor where tensors rest.
 //!
 //! ```text
 //! step:        input A = kept, degree[i] = [i: 9 | j: 9] sum A[i, j], y[i] = [i: 9] x[i] / degree[i]
@@ -103,6 +103,9 @@ impl<'p> Steady<'p> {
         match &tensor.definition {
             Definition::Source(Source::Kept) if is_steady(&tensor.name) => {
                 (Some(bytes(tensor)), false)
+            }
+            Definition::Source(Source::Load(_) | Source::Listed { .. }) => {
+                (Some(bytes(tensor)), tensor.block.is_none())
             }
             Definition::Source(Source::Full(_) | Source::Iota | Source::Numbers(_)) => {
                 (Some(0), false)

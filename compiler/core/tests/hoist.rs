@@ -157,3 +157,23 @@ fn what_is_large_or_depends_on_params_stays() {
     A v w x
     ");
 }
+
+#[test]
+fn files_are_read_once() {
+    let step = "M: f32[2000] = load(\"M.npy\")\nparam v: f32[2000] = fed\ns: f32[] = [| j: 2000] sum M[j]\n\
+        l: f32[] = [| j: 2000] sum v[j] * M[j] / s[]\noutput l";
+    insta::assert_snapshot!(text_after(training(&[step])), @r#"
+    M: f32[2000] = load("M.npy")
+    s: f32[] = [| j: 2000] sum M[j]
+    output M
+    output s
+    --
+    input M: f32[2000] = kept
+    param v: f32[2000] = fed
+    input s: f32[] = kept
+    l: f32[] = [| j: 2000] sum v[j] * M[j] / s[]
+    output l
+    --
+    M s v w
+    "#);
+}
