@@ -16,7 +16,8 @@ use crate::lifetime::{Event, events};
 use crate::loops::{BlockId, Bound, LoopValue};
 use crate::plan::{Operation, Plan, Step};
 use crate::relation::RelationType;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 /// The most bytes that a site holds, and when.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +52,7 @@ fn held(plan: &Plan) -> Held<'_> {
         peaks: vec![Peak::default(); sites],
         total: vec![0; sites],
         contents: vec![],
+        known: HashMap::new(),
         names: BTreeMap::new(),
         step: 0,
         by_step: vec![vec![0; sites]; plan.steps.len()],
@@ -85,11 +87,10 @@ enum Name {
 }
 
 /// The same tuples, under any number of names.
-#[derive(Default)]
 struct Content {
     names: Vec<(Name, RelationType)>,
     /// By site; empty if nothing is held.
-    bytes: Vec<u64>,
+    bytes: Rc<[u64]>,
 }
 
 struct Held<'a> {
@@ -97,6 +98,8 @@ struct Held<'a> {
     peaks: Vec<Peak>,
     total: Vec<u64>,
     contents: Vec<Content>,
+    /// By the types under which tuples are held: bytes by site.
+    known: HashMap<Vec<RelationType>, Rc<[u64]>>,
     /// By name: which content.
     names: BTreeMap<Name, usize>,
     step: usize,
@@ -284,7 +287,10 @@ impl Held<'_> {
 
     /// New tuples.
     fn make(&mut self, name: Name, kind: &RelationType) {
-        self.contents.push(Content::default());
+        self.contents.push(Content {
+            names: vec![],
+            bytes: Rc::new([]),
+        });
         self.name(name, self.contents.len() - 1, kind);
     }
 
@@ -365,22 +371,25 @@ impl Held<'_> {
     /// Counts a content anew.
     fn count(&mut self, content: usize) {
         let content = &mut self.contents[content];
-        for (sum, bytes) in self.total.iter_mut().zip(&content.bytes) {
+        for (sum, bytes) in self.total.iter_mut().zip(content.bytes.iter()) {
             *sum = sum.saturating_sub(*bytes);
         }
-        content.bytes = bytes_held(self.plan, &content.names);
-        for (sum, bytes) in self.total.iter_mut().zip(&content.bytes) {
+        let kinds = content.names.iter().map(|(_, kind)| kind.clone());
+        let known = self.known.entry(kinds.collect());
+        let bytes = known.or_insert_with_key(|kinds| bytes_held(self.plan, kinds).into());
+        content.bytes = Rc::clone(bytes);
+        for (sum, bytes) in self.total.iter_mut().zip(content.bytes.iter()) {
             *sum = sum.saturating_add(*bytes);
         }
     }
 }
 
-/// By site: bytes of the tuples that are there under any of these names; empty if there is none.
-fn bytes_held(plan: &Plan, names: &[(Name, RelationType)]) -> Vec<u64> {
-    let Some((_, first)) = names.first() else {
+/// By site: bytes of the tuples that are there under any of these types; empty if there is none.
+fn bytes_held(plan: &Plan, kinds: &[RelationType]) -> Vec<u64> {
+    let Some(first) = kinds.first() else {
         return vec![];
     };
-    let placements: Vec<_> = names.iter().map(|(_, kind)| &kind.placement).collect();
+    let placements: Vec<_> = kinds.iter().map(|kind| &kind.placement).collect();
     let amounts = Amounts::bytes(first, &plan.mesh);
     let mut held: Vec<u64> = amounts
         .at_any(&placements)
