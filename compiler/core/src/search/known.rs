@@ -68,7 +68,15 @@ pub struct Known {
     windows: RefCell<Vec<ReadWindows>>,
     signatures: RefCell<HashMap<Vec<u64>, u64>>,
     /// Those used last at the end.
-    tables: RefCell<Vec<(Circumstances, Tables)>>,
+    tables: RefCell<Vec<Held>>,
+}
+
+/// Tables, and how many prices they have.
+#[derive(Debug)]
+struct Held {
+    circumstances: Circumstances,
+    tables: Tables,
+    count: usize,
 }
 
 impl Known {
@@ -87,21 +95,26 @@ impl Known {
     /// Takes out the tables that hold under these circumstances.
     pub(super) fn take(&self, circumstances: &Circumstances) -> Tables {
         let mut all = self.tables.borrow_mut();
-        let place = all.iter().position(|(known, _)| known == circumstances);
-        place.map_or_else(Tables::default, |at| all.remove(at).1)
+        let place = (all.iter()).position(|held| held.circumstances == *circumstances);
+        place.map_or_else(Tables::default, |at| all.remove(at).tables)
     }
 
     /// Puts tables back for later searches.
     pub(super) fn keep(&self, circumstances: Circumstances, tables: Tables) {
         let mut all = self.tables.borrow_mut();
         // A search inside another one may have made tables of its own.
-        let other = all.iter().position(|(known, _)| *known == circumstances);
-        let other = other.map(|at| all.remove(at).1);
-        let other = other.filter(|other| other.count() > tables.count());
-        all.push((circumstances, other.unwrap_or(tables)));
-        let mut prices: usize = all.iter().map(|(_, tables)| tables.count()).sum();
+        let other = (all.iter()).position(|held| held.circumstances == circumstances);
+        let other = other.map(|at| all.remove(at));
+        let count = tables.count();
+        let other = other.filter(|other| other.count > count);
+        all.push(other.unwrap_or(Held {
+            circumstances,
+            tables,
+            count,
+        }));
+        let mut prices: usize = all.iter().map(|held| held.count).sum();
         while prices > MOST_PRICES && all.len() > 1 {
-            prices -= all.remove(0).1.count();
+            prices -= all.remove(0).count;
         }
     }
 }
