@@ -42,34 +42,8 @@ pub fn convert(goods: TransferItem<'_>, counts: Counts, from: Roles, to: Roles) 
     if is_windowed(to) {
         return windows::convert(goods, counts, from, to);
     }
-    let mut sliced = from;
-    for (role, wanted) in sliced.iter_mut().zip(to) {
-        if *role == Every {
-            *role = wanted;
-        }
-    }
-    let product = |chosen: &dyn Fn(TensorRole, TensorRole) -> bool| -> f64 {
-        let axes = counts.into_iter().zip(sliced.into_iter().zip(to));
-        let chosen = axes.filter(|(_, (from, to))| chosen(*from, *to));
-        chosen.map(|(count, _)| f64::from(count)).product()
-    };
-    let floats: f64 = goods.shape.iter().map(|n| *n as f64).product();
-    let added = product(&|from, _| from == Partial);
-    let copies = product(&|_, to| to == Every);
-    let kept = product(&|from, to| from == Every && to == Every);
-    let again = sliced
-        .into_iter()
-        .zip(to)
-        .zip(counts)
-        .any(|((from, to), count)| to == Every && from != Every && count > 1);
-
-    let partial = sliced.contains(&Partial);
-    let transfer = match (partial, again) {
-        (false, _) => floats * copies,
-        (true, false) => added * floats * goods.columns * kept,
-        (true, true) => added * floats * goods.columns + floats * copies,
-    };
-
+    let sliced = sliced(from, to);
+    let added = added(counts, sliced);
     let reduced = (1.0 - 1.0 / added) * share(goods.shape, counts, sliced) * goods.columns;
     // The part of what is wanted that is there already, once addends are added up.
     let mut there = 1.0;
@@ -85,11 +59,61 @@ pub fn convert(goods: TransferItem<'_>, counts: Counts, from: Roles, to: Roles) 
         peers *= f64::from(count);
     }
     Some(Move {
-        transfer,
+        transfer: moved(goods, counts, sliced, to),
         words: reduced + share(goods.shape, counts, to) * (1.0 - there),
         messages: (added - 1.0) + (peers - 1.0),
         far: Far::default(),
     })
+}
+
+/// The `transfer` of a conversion to a placement that is not one of windows, alone; `None` where there is none.
+pub fn transfer(goods: TransferItem<'_>, counts: Counts, from: Roles, to: Roles) -> Option<f64> {
+    if satisfies(&from, &to) {
+        return Some(0.0);
+    }
+    let possible = !to.contains(&TensorRole::Partial);
+    possible.then(|| moved(goods, counts, sliced(from, to), to))
+}
+
+/// Where a tensor is once what all coordinates hold and one of them wants is sliced.
+fn sliced(mut from: Roles, to: Roles) -> Roles {
+    for (role, wanted) in from.iter_mut().zip(to) {
+        if *role == TensorRole::Every {
+            *role = wanted;
+        }
+    }
+    from
+}
+
+/// How many addends make an element.
+fn added(counts: Counts, sliced: Roles) -> f64 {
+    let axes = counts.into_iter().zip(sliced);
+    let partial = axes.filter(|(_, role)| *role == TensorRole::Partial);
+    partial.map(|(count, _)| f64::from(count)).product()
+}
+
+/// The floats that a conversion from a sliced placement to another one transfers.
+fn moved(goods: TransferItem<'_>, counts: Counts, sliced: Roles, to: Roles) -> f64 {
+    use TensorRole::{Every, Partial};
+    let floats: f64 = goods.shape.iter().map(|n| *n as f64).product();
+    let added = added(counts, sliced);
+    let (mut copies, mut kept) = (1.0, 1.0);
+    let (mut again, mut partial) = (false, false);
+    for ((from, to), count) in sliced.into_iter().zip(to).zip(counts) {
+        partial |= from == Partial;
+        if to == Every {
+            copies *= f64::from(count);
+            match from {
+                Every => kept *= f64::from(count),
+                _ => again |= count > 1,
+            }
+        }
+    }
+    match (partial, again) {
+        (false, _) => floats * copies,
+        (true, false) => added * floats * goods.columns * kept,
+        (true, true) => added * floats * goods.columns + floats * copies,
+    }
 }
 
 /// Every placement of a tensor: no dimension is cut into more pieces than it has elements. Axes that the mesh does

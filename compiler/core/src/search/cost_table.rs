@@ -9,7 +9,7 @@
 //! ```
 
 use super::choice::Choice;
-use super::convert::{share, share_of};
+use super::convert::{share, share_of, transfer};
 use super::disabled_moves::DisabledMoves;
 use super::far::convert_over;
 use super::machine::{Levels, TimeModel};
@@ -214,7 +214,27 @@ impl<'a> CostTable<'a> {
 
     /// The price of a conversion; infinite where there is none.
     pub fn convert(&mut self, goods: usize, from: Roles, to: Roles) -> f64 {
-        self.converts(goods, &[from], &[to])[0]
+        let window = is_windowed(to).then(|| self.window(goods, to));
+        self.once(goods, from, (to, window))
+    }
+
+    /// The price of a conversion, worked out if it is not known. `window`: the number of the windows, where it is to some.
+    fn once(&mut self, goods: usize, from: Roles, (to, window): (Roles, Option<usize>)) -> f64 {
+        let base = self.conversions.kept[goods].base();
+        let start = place(from, base);
+        let known = match window {
+            Some(number) => self.conversions.windowed[number].get(start),
+            None => {
+                let at = start * base.pow(3) + place(to, base);
+                self.conversions.kept[goods].prices.get(at)
+            }
+        };
+        let known = known.copied().filter(|price| !price.is_nan());
+        match (known, window) {
+            (Some(price), _) => price,
+            (None, Some(number)) => self.windowed(goods, from, to, number),
+            (None, None) => self.placed(goods, from, to),
+        }
     }
 
     /// Works out the price of a conversion to a placement that is not one of windows.
@@ -226,8 +246,17 @@ impl<'a> CostTable<'a> {
         let price = match known.copied().filter(|price| !price.is_nan()) {
             Some(price) => price,
             None => {
-                let levels = self.levels.as_ref();
-                let moved = convert_over(self.item(goods), self.counts, levels, from, to);
+                let (item, levels) = (self.item(goods), self.levels.as_ref());
+                let moved = match self.objective {
+                    Objective::Transfer => {
+                        let floats = transfer(item, self.counts, from, to);
+                        floats.map(|transfer| Move {
+                            transfer,
+                            ..Move::default()
+                        })
+                    }
+                    _ => convert_over(item, self.counts, levels, from, to),
+                };
                 self.price(goods, from, to, moved)
             }
         };
@@ -290,29 +319,14 @@ impl<'a> CostTable<'a> {
 
     /// The prices of the conversions from each placement to each, those of the first one first.
     pub fn converts(&mut self, goods: usize, from: &[Roles], to: &[Roles]) -> Vec<f64> {
-        let base = self.conversions.kept[goods].base();
         let targets: Vec<(Roles, Option<usize>)> = to
             .iter()
             .map(|to| (*to, is_windowed(*to).then(|| self.window(goods, *to))))
             .collect();
         let mut prices = Vec::with_capacity(from.len() * to.len());
         for from in from {
-            let start = place(*from, base);
-            for (to, window) in &targets {
-                let conversions = &self.conversions;
-                let known = match window {
-                    Some(number) => conversions.windowed[*number].get(start),
-                    None => {
-                        let at = start * base.pow(3) + place(*to, base);
-                        conversions.kept[goods].prices.get(at)
-                    }
-                };
-                let known = known.copied().filter(|price| !price.is_nan());
-                prices.push(match (known, window) {
-                    (Some(price), _) => price,
-                    (None, Some(number)) => self.windowed(goods, *from, *to, *number),
-                    (None, None) => self.placed(goods, *from, *to),
-                });
+            for to in &targets {
+                prices.push(self.once(goods, *from, *to));
             }
         }
         prices

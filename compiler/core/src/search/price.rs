@@ -189,14 +189,12 @@ fn conversions(
             true => vec![rest],
             false => placements(&tensor.shape, counts, &[TensorRole::First]),
         };
-        let best = starts.into_iter().min_by(|a, b| {
-            let words = |from: &Roles| {
-                let moved = convert(goods, counts, *from, rest).unwrap_or_default();
-                moved.words
-            };
-            words(a).total_cmp(&words(b))
+        let words = starts.into_iter().map(|from| {
+            let moved = convert(goods, counts, from, rest).unwrap_or_default();
+            (moved.words, from)
         });
-        if let Some(start) = best.filter(|start| !satisfies(start, &rest)) {
+        let best = words.min_by(|(a, _), (b, _)| a.total_cmp(b));
+        if let Some((_, start)) = best.filter(|(_, start)| !satisfies(start, &rest)) {
             add(start, rest, None);
         }
     }

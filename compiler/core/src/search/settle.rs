@@ -16,6 +16,7 @@ use super::problem::{Kind, Problem};
 use super::transfer::{Counts, Roles, counts};
 use crate::ia::layout::{Layout, StatementRole, TensorRole};
 use ein_plan::Mesh;
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, HashMap};
 
 /// Returns whether one site of an axis may hold or do something alone: only where moving nothing at all counts as little;
@@ -37,6 +38,9 @@ pub fn resting(shape: &[u64], counts: Counts, objective: &Objective, copies: boo
     placements(shape, counts, &allowed)
 }
 
+/// The conversions of a tensor that depend on where it rests: what is converted, where it is made, and where it is read.
+type Moves = (usize, Option<Roles>, Vec<Roles>);
+
 /// The best place to rest for every tensor, by tensor; of equal ones that which takes the least memory. `only`:
 /// places that are decided.
 pub fn rests(
@@ -48,6 +52,8 @@ pub fn rests(
 ) -> Vec<Roles> {
     let counts = cost_table.counts;
     let mut rests = vec![[TensorRole::Every; AXES]; model.ways.len()];
+    // Tensors that are made and read alike rest alike.
+    let mut known: FxHashMap<(bool, bool, Vec<Moves>), Roles> = FxHashMap::default();
     for at in 0..rests.len() {
         let way = model.ways[at];
         if matches!(way, Entry::Free | Entry::Update(_)) {
@@ -55,27 +61,30 @@ pub fn rests(
         }
         let tensor = &problem.tensors[at];
         let loaded = matches!(way, Entry::LoadedOnce | Entry::LoadedOften);
-        let candidates = match only.get(&at) {
+        let copies = !loaded || tensor.starts_copied();
+        let together: Vec<usize> = [at].into_iter().chain(tensor.carried).collect();
+        let moves = together.iter().map(|at| {
+            let goods = cost_table.goods(&problem.tensors[*at]);
+            let gives = runs[*at].as_ref().map(|choice| choice.gives);
+            (goods, gives, needs(model, *at, runs))
+        });
+        let key = (copies, tensor.everywhere, moves.collect::<Vec<Moves>>());
+        let decided = only.get(&at);
+        if let (Some(rest), None) = (known.get(&key), decided) {
+            for tensor in together {
+                rests[tensor] = *rest;
+            }
+            continue;
+        }
+        let candidates = match decided {
             Some(only) => vec![*only],
             None if tensor.everywhere => vec![[TensorRole::Every; AXES]],
-            None => {
-                let copies = !loaded || tensor.starts_copied();
-                resting(&tensor.shape, counts, cost_table.objective, copies)
-            }
+            None => resting(&tensor.shape, counts, cost_table.objective, copies),
         };
-        let together: Vec<usize> = [at].into_iter().chain(tensor.carried).collect();
-        let moves: Vec<(usize, usize, Option<Roles>, Vec<Roles>)> = together
-            .iter()
-            .map(|at| {
-                let goods = cost_table.goods(&problem.tensors[*at]);
-                let gives = runs[*at].as_ref().map(|choice| choice.gives);
-                (*at, goods, gives, needs(model, *at, runs))
-            })
-            .collect();
         let mut best: Option<(f64, f64, Roles)> = None;
         for rest in candidates {
             let mut price = 0.0;
-            for (at, goods, gives, needs) in &moves {
+            for (at, (goods, gives, needs)) in together.iter().zip(&key.2) {
                 if let Some(gives) = gives {
                     price += cost_table.settle(*goods, *gives, rest);
                 }
@@ -91,6 +100,9 @@ pub fn rests(
         }
         for tensor in together {
             rests[tensor] = best.map_or(rests[tensor], |(_, _, rest)| rest);
+        }
+        if decided.is_none() {
+            known.insert(key, rests[at]);
         }
     }
     rests
