@@ -157,7 +157,7 @@ impl Bounding {
 
     /// Sums compared on a trip: each pass looks at each table from both ends.
     pub fn effort(&self) -> f64 {
-        4.0 * self.passing.entries()
+        4.0 * self.passing.sums()
     }
 
     /// Passes over all variables, there and back.

@@ -11,13 +11,16 @@ use super::network::Network;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
+/// Sums that could be compared in the time that it takes to come to a table.
+const COMING: usize = 16;
+
 /// A network whose variables hand prices to each other.
 pub(super) struct Passing {
+    /// By variable: where its values begin in `own`; at last, how many there are.
+    starts: Vec<usize>,
     /// The cost of each value by itself, less the amounts that were handed on.
-    own: Vec<Vec<f64>>,
-    edges: Vec<Edge>,
-    /// By variable: its tables, and which end of each it is.
-    around: Vec<Vec<(usize, usize)>>,
+    own: Vec<f64>,
+    links: Links,
     pub(super) by_value: Vec<Vec<f64>>,
     /// Prices of tables of no variable.
     constant: f64,
@@ -26,22 +29,29 @@ pub(super) struct Passing {
     scratch: [Vec<f64>; 2],
 }
 
+/// The tables between two variables, and what they were handed.
+struct Links {
+    edges: Vec<Edge>,
+    /// What each end of each table has taken out of it (negative: put in), by its value.
+    taken: Vec<f64>,
+    /// By variable: its tables, and which end of each it is.
+    around: Vec<Vec<(usize, usize)>>,
+}
+
 impl Passing {
     /// Nothing is handed on yet. `forbidden`: dearer than any choice that matters; prices above it are lowered to it.
     pub(super) fn new(network: &Network, forbidden: f64) -> Passing {
-        let mut passing = Passing {
-            own: network.domains.iter().map(|n| vec![0.0; *n]).collect(),
+        let mut starts = vec![0];
+        for domain in &network.domains {
+            starts.push(starts[starts.len() - 1] + domain);
+        }
+        let mut own = vec![0.0; starts[network.domains.len()]];
+        let mut links = Links {
             edges: vec![],
+            taken: vec![],
             around: vec![vec![]; network.domains.len()],
-            by_value: network
-                .domains
-                .iter()
-                .map(|n| vec![f64::NEG_INFINITY; *n])
-                .collect(),
-            constant: 0.0,
-            forbidden,
-            scratch: [vec![], vec![]],
         };
+        let mut constant = 0.0;
         let mut distinct: FxHashMap<u64, Rc<Distinct>> = FxHashMap::default();
         for table in &network.tables {
             let values = table.prices.values.iter().map(|price| price.min(forbidden));
@@ -52,45 +62,47 @@ impl Passing {
                         let values: Vec<f64> = values.collect();
                         Rc::new(Distinct::new(&values, rows, columns))
                     });
-                    let number = passing.edges.len();
-                    passing.around[*x].push((number, 0));
-                    passing.around[*y].push((number, 1));
-                    passing.edges.push(Edge {
-                        ends: [*x, *y],
-                        table: table.clone(),
-                        taken: [vec![0.0; rows], vec![0.0; columns]],
-                        least: table.least,
-                    });
+                    links.add([*x, *y], [rows, columns], table);
                 }
-                [x] => passing.own[*x]
+                [x] => own[starts[*x]..]
                     .iter_mut()
                     .zip(values)
                     .for_each(|(own, v)| *own += v),
-                _ => passing.constant += values.sum::<f64>(),
+                _ => constant += values.sum::<f64>(),
             }
         }
-        passing
+        let unknown = |n: &usize| vec![f64::NEG_INFINITY; *n];
+        Passing {
+            starts,
+            own,
+            links,
+            by_value: network.domains.iter().map(unknown).collect(),
+            constant,
+            forbidden,
+            scratch: [vec![], vec![]],
+        }
     }
 
     /// Carries the bounds over to a network of the same tables over other values: by variable and new value, the value here that stands for
     /// it. New prices are nowhere lower than those of what stands for them.
     pub(super) fn carried(&self, network: &Network, from: &[Vec<usize>]) -> Passing {
-        let of = |values: &[f64], from: &[usize]| -> Vec<f64> {
-            from.iter().map(|at| values[*at]).collect()
-        };
         let mut next = Passing::new(network, self.forbidden);
         for (known, (before, from)) in next.by_value.iter_mut().zip(self.by_value.iter().zip(from))
         {
-            *known = of(before, from);
+            *known = from.iter().map(|at| before[*at]).collect();
         }
         // The least entry of a new table may be higher than is said here.
-        for (edge, before) in next.edges.iter_mut().zip(&self.edges) {
+        let edges = next.links.edges.iter_mut().zip(&self.links.edges);
+        for (edge, before) in edges {
             edge.least = before.least;
             for end in 0..2 {
                 let x = edge.ends[end];
-                edge.taken[end] = of(&before.taken[end], &from[x]);
-                for (own, taken) in next.own[x].iter_mut().zip(&edge.taken[end]) {
-                    *own += taken;
+                let own = &mut next.own[next.starts[x]..];
+                let taken = &mut next.links.taken[edge.places[end]..];
+                let before = &self.links.taken[before.places[end]..];
+                for ((own, taken), from) in own.iter_mut().zip(taken).zip(&from[x]) {
+                    *taken = before[*from];
+                    *own += *taken;
                 }
             }
         }
@@ -100,42 +112,139 @@ impl Passing {
     /// Takes over what tables of another network have been handed, each of which stands for some of the tables here. By table between
     /// two variables: its number among those of the other network, if it is one there, and for how many it stands.
     pub(super) fn take_over(&mut self, other: &Passing, tables: &[Option<(usize, usize)>]) {
-        for (edge, stands) in self.edges.iter_mut().zip(tables) {
+        for (edge, stands) in self.links.edges.iter_mut().zip(tables) {
             let Some((number, times)) = *stands else {
                 continue;
             };
-            let from = &other.edges[number];
+            let from = &other.links.edges[number];
             let share = 1.0 / times as f64;
             for end in 0..2 {
-                let own = &mut self.own[edge.ends[end]];
-                for (own, taken) in own.iter_mut().zip(&from.taken[end]) {
-                    *own += share * taken;
+                let values = self.starts[edge.ends[end]]..self.starts[edge.ends[end] + 1];
+                let taken = &mut self.links.taken[edge.places[end]..];
+                let given = &other.links.taken[from.places[end]..];
+                let both = taken.iter_mut().zip(given);
+                for (own, (taken, given)) in self.own[values].iter_mut().zip(both) {
+                    *taken = share * given;
+                    *own += *taken;
                 }
-                edge.taken[end] = from.taken[end].iter().map(|t| share * t).collect();
             }
             edge.least = share * from.least;
         }
     }
 
-    /// Entries of all tables between two variables, without repetitions.
-    pub(super) fn entries(&self) -> f64 {
-        let tables = self.edges.iter();
-        tables.map(|edge| edge.table.prices[0].len() as f64).sum()
+    /// Sums compared where each table between two variables is looked at once: its entries without repetitions, and as many more as
+    /// it takes to come to it.
+    pub(super) fn sums(&self) -> f64 {
+        let tables = self.links.edges.iter();
+        let sums = tables.map(|edge| edge.table.prices[0].len() + COMING);
+        sums.sum::<usize>() as f64
     }
 
     /// Changes the values of a choice one by one while that makes it cheaper.
-    pub(super) fn improve(&self, choice: &mut [usize], sweeps: usize) {
+    pub(super) fn improve(&mut self, choice: &mut [usize], sweeps: usize) {
+        // A variable is looked at again only if one beside it has changed.
+        let mut open = vec![true; choice.len()];
+        let [sum, _] = &mut self.scratch;
         for _ in 0..sweeps {
             let mut changed = false;
             for x in 0..choice.len() {
-                let value = self.cheapest(x, &self.own[x], choice, &|_| true);
-                changed |= value != choice[x];
-                choice[x] = value;
+                if !std::mem::replace(&mut open[x], false) {
+                    continue;
+                }
+                let own = &self.own[self.starts[x]..self.starts[x + 1]];
+                let value = self.links.cheapest(x, own, choice, sum, |_| true);
+                if value != choice[x] {
+                    changed = true;
+                    choice[x] = value;
+                    self.links.beside(x).for_each(|y| open[y] = true);
+                }
             }
             if !changed {
                 break;
             }
         }
+    }
+
+    /// Visits every variable, in order or backwards; the bound afterwards. `choice`: takes for each variable the value
+    /// that is cheapest beside those taken before it; empty if that is not wanted.
+    pub(super) fn pass(&mut self, forward: bool, choice: &mut [usize]) -> f64 {
+        let Passing {
+            starts,
+            own,
+            links,
+            by_value,
+            scratch,
+            ..
+        } = self;
+        let count = by_value.len();
+        let of = |x: usize| starts[x]..starts[x + 1];
+        let mut bound: f64 = self.constant
+            + (0..count).map(|x| least(&own[of(x)])).sum::<f64>()
+            + links.edges.iter().map(|edge| edge.least).sum::<f64>();
+        let mut highest = bound;
+        for step in 0..count {
+            let x = if forward { step } else { count - 1 - step };
+            let own = &mut own[of(x)];
+            let before = least(own);
+            let mut spread = [0usize; 2];
+            for (edge, end) in &links.around[x] {
+                let edge = &mut links.edges[*edge];
+                bound -= edge.least;
+                edge.collect(*end, own, &mut links.taken, scratch);
+                edge.least = 0.0;
+                let other = edge.ends[1 - end];
+                spread[usize::from((other > x) == forward)] += 1;
+            }
+            let now = least(own);
+            bound += now - before;
+            highest = highest.max(bound);
+            for (known, price) in by_value[x].iter_mut().zip(own.iter()) {
+                *known = known.max(bound - now + price);
+            }
+            if !choice.is_empty() {
+                let [sum, _] = &mut *scratch;
+                choice[x] = links.cheapest(x, own, choice, sum, |y| (y < x) == forward);
+            }
+            let share = 1.0 / spread[0].max(spread[1]).max(1) as f64;
+            for (edge, end) in &links.around[x] {
+                let edge = &mut links.edges[*edge];
+                if (edge.ends[1 - end] > x) != forward {
+                    continue;
+                }
+                let taken = &mut links.taken[edge.places[*end]..];
+                for (taken, price) in taken.iter_mut().zip(own.iter()) {
+                    *taken -= share * price;
+                }
+                edge.least = share * now;
+            }
+            // What is handed on leaves; the bound is as it was, since every share has the same least value.
+            let kept = 1.0 - share * spread[1] as f64;
+            own.iter_mut().for_each(|price| *price *= kept);
+        }
+        highest
+    }
+}
+
+impl Links {
+    /// A table between two variables of so many values, to which nothing is handed yet.
+    fn add(&mut self, ends: [usize; 2], sizes: [usize; 2], table: &Rc<Distinct>) {
+        let number = self.edges.len();
+        self.around[ends[0]].push((number, 0));
+        self.around[ends[1]].push((number, 1));
+        let first = self.taken.len();
+        self.taken.resize(first + sizes[0] + sizes[1], 0.0);
+        self.edges.push(Edge {
+            ends,
+            table: table.clone(),
+            places: [first, first + sizes[0]],
+            least: table.least,
+        });
+    }
+
+    /// The variables that share a table with one.
+    fn beside(&self, x: usize) -> impl Iterator<Item = usize> + '_ {
+        let around = self.around[x].iter();
+        around.map(|(edge, end)| self.edges[*edge].ends[1 - end])
     }
 
     /// The value of a variable that is cheapest by itself and with the values that some neighbours have.
@@ -144,67 +253,20 @@ impl Passing {
         x: usize,
         own: &[f64],
         choice: &[usize],
-        with: &dyn Fn(usize) -> bool,
+        sum: &mut Vec<f64>,
+        with: impl Fn(usize) -> bool,
     ) -> usize {
-        let mut sum = own.to_vec();
+        sum.clear();
+        sum.extend_from_slice(own);
         for (edge, end) in &self.around[x] {
             let edge = &self.edges[*edge];
             let other = edge.ends[1 - end];
             if with(other) {
-                edge.beside(*end, choice[other], &mut sum);
+                edge.beside(*end, choice[other], &self.taken, sum);
             }
         }
-        let least = least(&sum);
+        let least = least(sum);
         sum.iter().position(|price| *price <= least).unwrap_or(0)
-    }
-
-    /// Visits every variable, in order or backwards; the bound afterwards. `choice`: takes for each variable the value
-    /// that is cheapest beside those taken before it; empty if that is not wanted.
-    pub(super) fn pass(&mut self, forward: bool, choice: &mut [usize]) -> f64 {
-        let count = self.own.len();
-        let mut bound: f64 = self.constant
-            + self.own.iter().map(|own| least(own)).sum::<f64>()
-            + self.edges.iter().map(|edge| edge.least).sum::<f64>();
-        let mut highest = bound;
-        for step in 0..count {
-            let x = if forward { step } else { count - 1 - step };
-            let before = least(&self.own[x]);
-            let mut own = std::mem::take(&mut self.own[x]);
-            let mut spread = [0usize; 2];
-            for (edge, end) in &self.around[x] {
-                let edge = &mut self.edges[*edge];
-                bound -= edge.least;
-                edge.collect(*end, &mut own, &mut self.scratch);
-                edge.least = 0.0;
-                let other = edge.ends[1 - end];
-                spread[usize::from((other > x) == forward)] += 1;
-            }
-            let now = least(&own);
-            bound += now - before;
-            highest = highest.max(bound);
-            for (known, price) in self.by_value[x].iter_mut().zip(&own) {
-                *known = known.max(bound - now + price);
-            }
-            if !choice.is_empty() {
-                choice[x] = self.cheapest(x, &own, choice, &|y| (y < x) == forward);
-            }
-            let share = 1.0 / spread[0].max(spread[1]).max(1) as f64;
-            for (edge, end) in &self.around[x] {
-                let edge = &mut self.edges[*edge];
-                if (edge.ends[1 - end] > x) != forward {
-                    continue;
-                }
-                for (taken, price) in edge.taken[*end].iter_mut().zip(&own) {
-                    *taken -= share * price;
-                }
-                edge.least = share * now;
-            }
-            // What is handed on leaves; the bound is as it was, since every share has the same least value.
-            let kept = 1.0 - share * spread[1] as f64;
-            own.iter_mut().for_each(|price| *price *= kept);
-            self.own[x] = own;
-        }
-        highest
     }
 }
 
@@ -220,12 +282,12 @@ struct Distinct {
     least: f64,
 }
 
-/// A table between two variables, and what has been handed to each.
+/// A table between two variables, and where it is noted what has been handed to each.
 struct Edge {
     ends: [usize; 2],
     table: Rc<Distinct>,
-    /// The amounts that each end has taken out of the table (negative: put in), by its value.
-    taken: [Vec<f64>; 2],
+    /// By end: where the amounts that it has taken begin.
+    places: [usize; 2],
     /// The least entry of the table as it is now.
     least: f64,
 }
@@ -273,18 +335,30 @@ fn classes(count: usize, of: impl Fn(usize) -> Vec<u64>) -> (Vec<usize>, Vec<usi
 
 impl Edge {
     /// Takes out of the table what every value of one end pays at least, and adds it to `own`.
-    fn collect(&mut self, end: usize, own: &mut [f64], scratch: &mut [Vec<f64>; 2]) {
+    fn collect(
+        &mut self,
+        end: usize,
+        own: &mut [f64],
+        taken: &mut [f64],
+        [most, least]: &mut [Vec<f64>; 2],
+    ) {
         let turned = &self.table.prices[1 - end];
         let mine = &self.table.classes[end];
         let others = &self.table.classes[1 - end];
         let count = self.table.counts[end];
-        let [most, least] = scratch;
+        let handed = &taken[self.places[1 - end]..][..others.len()];
         // Of values with the same prices only the one that has taken most can be the cheapest.
-        most.clear();
-        most.resize(self.table.counts[1 - end], f64::NEG_INFINITY);
-        for (class, taken) in others.iter().zip(&self.taken[1 - end]) {
-            most[*class] = most[*class].max(*taken);
-        }
+        let most = match self.table.counts[1 - end] == others.len() {
+            true => handed,
+            false => {
+                most.clear();
+                most.resize(self.table.counts[1 - end], f64::NEG_INFINITY);
+                for (class, taken) in others.iter().zip(handed) {
+                    most[*class] = most[*class].max(*taken);
+                }
+                most.as_slice()
+            }
+        };
         least.clear();
         least.resize(count, f64::INFINITY);
         // Rows of the other end's classes, so that the inner loop runs over this end's.
@@ -294,19 +368,22 @@ impl Edge {
                 *least = if price < *least { price } else { *least };
             }
         }
-        for ((own, taken), class) in own.iter_mut().zip(&mut self.taken[end]).zip(mine) {
+        let taken = &mut taken[self.places[end]..][..mine.len()];
+        for ((own, taken), class) in own.iter_mut().zip(taken).zip(mine) {
             *own += least[*class] - *taken;
             *taken = least[*class];
         }
     }
 
     /// Adds what the values of one end pay beside a value of the other.
-    fn beside(&self, end: usize, value: usize, own: &mut [f64]) {
+    fn beside(&self, end: usize, value: usize, taken: &[f64], own: &mut [f64]) {
         let count = self.table.counts[end];
         let class = self.table.classes[1 - end][value];
         let row = &self.table.prices[1 - end][class * count..][..count];
-        let handed = self.taken[1 - end][value];
-        let values = self.table.classes[end].iter().zip(&self.taken[end]);
+        let handed = taken[self.places[1 - end] + value];
+        let values = self.table.classes[end]
+            .iter()
+            .zip(&taken[self.places[end]..]);
         for (own, (class, taken)) in own.iter_mut().zip(values) {
             *own += row[*class] - taken - handed;
         }
