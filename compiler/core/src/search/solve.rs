@@ -56,6 +56,8 @@ struct Asked<'a> {
 struct Best {
     found: Found,
     full: Option<Found>,
+    /// True if the limits of small statements were tighter than those of the whole.
+    tight: bool,
 }
 
 /// Searches with the least balance factor, from the one asked for, at which there is a plan at all.
@@ -67,7 +69,7 @@ fn balanced(
     let mut options = options.clone();
     let pinned = options.pinned != Pinned::default();
     loop {
-        match search(of, &options, deadline) {
+        match search(of, &options, None, deadline) {
             Err(NoLayout::Pinned(_)) if !pinned && options.balance < MOST_BALANCE => {
                 options.balance *= 1.25;
             }
@@ -81,7 +83,7 @@ fn balanced(
 fn busy(
     of: Asked<'_>,
     options: &SearchOptions,
-    Best { found, full }: Best,
+    Best { found, full, tight }: Best,
     deadline: &dyn Fn() -> bool,
 ) -> Result<Found, NoLayout> {
     let used = found.layout.mesh.sites();
@@ -101,9 +103,10 @@ fn busy(
     let mine = each(found.price.under(&options.objective), used);
     let pays = |full: f64| mine < each(full.min(options.busy), options.sites) * (1.0 - 1e-9);
     let full = match full {
-        Some(full) => full,
-        None if !pays(options.busy) => return Err(NoLayout::Dearer),
-        None => match search(of, &all, deadline) {
+        Some(full) if !tight => full,
+        _ if !pays(options.busy) => return Err(NoLayout::Dearer),
+        // Plans on all sites alone may keep the looser limits.
+        full => match search(of, &all, full, deadline) {
             Ok(best) => best.found,
             Err(_) => return Ok(found),
         },
@@ -120,9 +123,11 @@ fn busy(
     })
 }
 
+/// The best plan. `tightly`: that of tight limits, if it is known.
 fn search(
     Asked { problem, known }: Asked<'_>,
     options: &SearchOptions,
+    tightly: Option<Found>,
     deadline: &dyn Fn() -> bool,
 ) -> Result<Best, NoLayout> {
     let loose = match options.tight {
@@ -131,6 +136,13 @@ fn search(
     };
     match loose {
         Err(End::TooLoose) => {
+            if let Some(found) = tightly {
+                return Ok(Best {
+                    found,
+                    full: None,
+                    tight: true,
+                });
+            }
             let mut tight = Search::new(problem, options, known, true)?;
             tight.report.tight = true;
             let tight = tight.run(deadline);
@@ -138,8 +150,10 @@ fn search(
                 End::None(why) => why,
                 End::TooLoose => NoLayout::Pinned("no plan is balanced".to_string()),
             })?;
-            // Plans on all sites alone may keep the looser limits.
-            Ok(Best { full: None, ..best })
+            Ok(Best {
+                tight: true,
+                ..best
+            })
         }
         Err(End::None(why)) => Err(why),
         Ok(found) => Ok(found),
@@ -174,7 +188,7 @@ pub fn nearest(
         // One mesh of each size answers the question: the one with the most even axes.
         options.pinned.mesh = super::mesh::meshes(options.sites, options.sites).pop();
         let known = &Known::default();
-        if search(Asked { problem, known }, &options, deadline).is_ok() {
+        if search(Asked { problem, known }, &options, None, deadline).is_ok() {
             return Nearest::Sites(options.sites);
         }
     }
@@ -346,7 +360,11 @@ impl Search<'_> {
             true => None,
             false => full.found(&objective, &self.report),
         };
-        Ok(Best { found, full })
+        Ok(Best {
+            found,
+            full,
+            tight: false,
+        })
     }
 
     /// The meshes that leave every statement balanced. Even axes move least as a rule, so they come first: the later meshes only
