@@ -16,8 +16,10 @@ use super::mesh::AXES;
 use super::model::{Model, Variable};
 use super::narrow;
 use super::network::{Eliminated, Network};
+use super::price::padded_run;
 use super::problem::Problem;
 use super::transfer::{Counts, Roles};
+use crate::ia::layout::Layout;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -26,6 +28,9 @@ const STEPS: [f64; 2] = [2e8, 3e7];
 
 /// Operations after which no pair of axes is freed any more.
 const PAIRS: f64 = 4e8;
+
+/// Operations after which no other order of growth is tried.
+const ORDERS: f64 = 5e8;
 
 /// Rounds over all axes.
 const MOST_ROUNDS: usize = 6;
@@ -72,15 +77,23 @@ struct Effort {
     scale: f64,
 }
 
-/// Grows a plan on the axes of a workspace's mesh and improves it. `thorough`: the best of all orders of growth, and pairs of axes
-/// too. `scale`: about what a plan costs. `None`: nothing admissible was found, or the deadline passed before anything was.
+/// A plan that a descent begins with.
+enum Start<'a> {
+    /// That of a layout.
+    Known(&'a Layout),
+    /// One that grows on axes in this order.
+    Grown(&'a [usize]),
+}
+
+/// Grows a plan on the axes of a workspace's mesh and improves it. `thorough`: the best of several orders of growth, and pairs of axes
+/// too; `known`, a plan of the mesh, is improved beside what grows. `scale`: about what a plan costs. `None`: nothing admissible was found, or the
+/// deadline passed before anything was.
 pub fn descend(
     space: &mut Workspace<'_>,
     domains: &[Domain],
     allowed: &Allowed<'_>,
-    cap: usize,
-    scale: f64,
-    thorough: bool,
+    (cap, scale): (usize, f64),
+    (thorough, known): (bool, Option<&Layout>),
     deadline: &dyn Fn() -> bool,
 ) -> Option<Descended> {
     let counts = space.cost_table.counts;
@@ -94,10 +107,18 @@ pub fn descend(
         cap,
         scale,
     };
-    let pairs_until = space.eliminated.operations + PAIRS;
+    let begun = space.eliminated.operations;
     let mut best: Option<(f64, Vec<Value>)> = None;
-    for order in orders {
-        let Some(values) = grow(space, allowed, &order, effort, deadline) else {
+    let known = known.map(Start::Known).into_iter();
+    for start in known.chain(orders.iter().map(|order| Start::Grown(order))) {
+        let grown = match start {
+            Start::Known(layout) => placed(space, domains, layout, effort, deadline),
+            Start::Grown(_) if best.is_some() && space.eliminated.operations > begun + ORDERS => {
+                break;
+            }
+            Start::Grown(order) => grow(space, allowed, order, effort, deadline),
+        };
+        let Some(values) = grown else {
             continue;
         };
         let mut descent = Descent {
@@ -107,7 +128,7 @@ pub fn descend(
             value: f64::INFINITY,
             changes: 0,
             freed: HashMap::new(),
-            pairs_until,
+            pairs_until: begun + PAIRS,
             effort,
         };
         // Freed on its first axis, the grown plan is put among the admissible ones.
@@ -280,6 +301,32 @@ fn narrowed(
     result
 }
 
+/// The plan in which statements run as in a layout; where tensors rest is decided anew.
+fn placed(
+    space: &mut Workspace<'_>,
+    domains: &[Domain],
+    layout: &Layout,
+    effort: Effort,
+    deadline: &dyn Fn() -> bool,
+) -> Option<Vec<Value>> {
+    let model = space.model;
+    let mut placed = vec![];
+    for (variable, domain) in model.variables.iter().zip(domains) {
+        placed.push(match (variable, domain) {
+            (Variable::Run(at), Domain::Runs(list, _)) => {
+                let run = padded_run(&layout.statements[*at]);
+                let only: Vec<Choice> = list.iter().filter(|c| c.run == run).cloned().collect();
+                match only.is_empty() {
+                    true => domain.clone(),
+                    false => space.numbered(*at, Rc::new(only)),
+                }
+            }
+            _ => domain.clone(),
+        });
+    }
+    Some(solve(space, &placed, effort, deadline)?.1)
+}
+
 fn solve(
     space: &mut Workspace<'_>,
     domains: &[Domain],
@@ -290,9 +337,7 @@ fn solve(
     let eliminated = &mut space.eliminated;
     eliminated.budget = eliminated.operations + step;
     let solved = |network: &Network, eliminated: &mut Eliminated| {
-        let infinite = f64::INFINITY;
-        let solved = narrow::solve(network, None, cap, scale, infinite, eliminated, deadline);
-        let solution = solved.solution.or(solved.met);
+        let solution = narrow::good(network, cap, scale, eliminated, deadline);
         solution.filter(|solution| solution.value.is_finite())
     };
     let alike = Lifted::of(&network, eliminated).and_then(|lifted| {

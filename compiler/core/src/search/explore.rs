@@ -290,9 +290,9 @@ impl Search<'_> {
                     .ceiling
                     .min(most(problem, options.sites, &options.objective))
                     + decisive(&weights);
-                let descended = descend(
-                    &mut space, &domains, &allowed, cap, scale, thorough, deadline,
-                );
+                let known = options.seed.as_ref().filter(|seed| seed.mesh == *mesh);
+                let (limits, from) = ((cap, scale), (thorough, known.filter(|_| thorough)));
+                let descended = descend(&mut space, &domains, &allowed, limits, from, deadline);
                 why.get_or_insert("found by descent".to_string());
                 match (descended, met) {
                     (Some(found), Some(met)) if met.value < found.value => met.runs,

@@ -64,6 +64,19 @@ pub struct Narrowed {
     pub stop: Option<Stop>,
 }
 
+impl Default for Narrowed {
+    fn default() -> Narrowed {
+        Narrowed {
+            solution: None,
+            met: None,
+            proved: false,
+            bound: f64::NEG_INFINITY,
+            largest: 0.0,
+            stop: None,
+        }
+    }
+}
+
 /// Solves a network whose optimum matters only if it is at most `ceiling`: a proof without a solution says that it is
 /// not. `scale`: about what a good choice costs; `classes`: by variable and value, classes of values that cost nearly the same, if
 /// there are any.
@@ -76,14 +89,7 @@ pub fn solve(
     eliminated: &mut Eliminated,
     deadline: &dyn Fn() -> bool,
 ) -> Narrowed {
-    let mut result = Narrowed {
-        solution: None,
-        met: None,
-        proved: false,
-        bound: f64::NEG_INFINITY,
-        largest: 0.0,
-        stop: None,
-    };
+    let mut result = Narrowed::default();
     if let Some((order, effort)) = network.small(SMALL, cap) {
         result.largest = effort.largest;
         match network.solve_in(&order, eliminated, deadline) {
@@ -118,10 +124,46 @@ pub fn solve(
     if narrowing.result.stop == Some(Stop::Near) {
         return narrowing.result;
     }
-    if !narrowing.result.proved {
+    // The bounds of all values take no less than those of the values that are left.
+    if !narrowing.result.proved && is_soon(&narrowing.known) {
         narrowing.anew(Bounding::new(network, scale));
     }
     narrowing.result
+}
+
+/// A good choice of a network, if one is found; it need not be the best. `scale`: about what a good choice costs.
+pub fn good(
+    network: &Network,
+    cap: usize,
+    scale: f64,
+    eliminated: &mut Eliminated,
+    deadline: &dyn Fn() -> bool,
+) -> Option<Solution> {
+    if let Some((order, _)) = network.small(SMALL, cap) {
+        return network.solve_in(&order, eliminated, deadline).ok();
+    }
+    let known = begun(network, scale, f64::INFINITY, eliminated, deadline);
+    let mut narrowing = Narrowing {
+        known,
+        ceiling: f64::INFINITY,
+        scale,
+        cap,
+        result: Narrowed::default(),
+        eliminated,
+        deadline,
+    };
+    // A bound that is as high as it gets is worth more here than one that soon leaves out values: choices are met on its way.
+    narrowing.raise();
+    narrowing.guesses();
+    narrowing.met();
+    let Narrowed { solution, met, .. } = narrowing.result;
+    let both = solution.into_iter().chain(met);
+    both.min_by(|a, b| a.value.total_cmp(&b.value))
+}
+
+/// Returns whether the bound may be raised once more.
+fn is_soon(known: &Bounding) -> bool {
+    known.effort() * MOST_TRIPS as f64 <= AGAIN
 }
 
 /// Bounds of the classes of values, raised while that pays.
@@ -269,7 +311,7 @@ impl Narrowing<'_> {
     /// Raises the bound from the beginning, if that does not take long, and guesses again: values that are left out on the way may
     /// keep the bound from rising.
     fn anew(&mut self, known: Bounding) {
-        if known.effort() * MOST_TRIPS as f64 > AGAIN {
+        if !is_soon(&known) {
             return;
         }
         self.known = known;
@@ -283,7 +325,7 @@ impl Narrowing<'_> {
     fn raise(&mut self) {
         let mut progress = Progress::default();
         for _ in 0..MOST_TRIPS {
-            if (self.deadline)() {
+            if (self.deadline)() || self.eliminated.operations > self.eliminated.budget {
                 break;
             }
             self.trip();
