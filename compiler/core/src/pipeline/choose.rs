@@ -18,6 +18,7 @@ use crate::search::{self, Found, LayoutCost, Nearest, NoLayout, Outcome, SearchO
 use ein_plan::{Mesh, Plan, memory};
 use einc_diag::Diagnostic;
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 /// Most nodes of the e-graph of rewrites of a program.
 const NODES: usize = 50_000;
@@ -145,8 +146,10 @@ pub(super) fn choose(
         }
     }
     if orders {
+        let mut tried = HashSet::new();
         for _ in 0..MOST_ORDERS {
-            let Some(better) = order::improve((&program, &found), &layouts, most) else {
+            let better = order::improve((&program, &found), &layouts, most, &mut tried);
+            let Some(better) = better else {
                 break;
             };
             (program, found) = (better.program, better.found);

@@ -64,11 +64,12 @@ pub(super) struct Better {
     pub rewrite: Rewrite,
 }
 
-/// Looks for a better order of one product. `most`: the most operations of the busiest site.
+/// Looks for a better order of one product. `most`: the most operations of the busiest site; `tried`: the orders that were laid out.
 pub(super) fn improve(
     (program, found): (&Program, &Found),
     layouts: &Layouts<'_>,
     most: f64,
+    tried: &mut HashSet<String>,
 ) -> Option<Better> {
     let options = &layouts.wanted;
     let mut all = products(program);
@@ -76,8 +77,6 @@ pub(super) fn improve(
     all.truncate(MOST_PRODUCTS);
     let problem = Problem::new(program);
     let mut best: Option<Better> = None;
-    // Equal layers have equal products, which change the price alike.
-    let mut tried: HashSet<String> = HashSet::new();
     for product in &all {
         let mut seen = vec![product.order.clone()];
         let around = product.factors.iter().map(|factor| {
@@ -108,6 +107,7 @@ pub(super) fn improve(
                 continue;
             }
             seen.push(order.clone());
+            // Equal layers have equal products, which change the price alike.
             if !tried.insert(format!("{mesh} {order:?} {alike}")) {
                 continue;
             }
