@@ -1,6 +1,6 @@
 //! A good plan where the exact one is out of reach: the axes of a mesh one or two at a time.
 //!
-//! The mesh is grown axis by axis, what is decided staying as it is; then single axes are freed in turn, then pairs,
+//! The mesh is grown axis by axis, what is decided staying as it is; then single axes are freed in turn, and pairs, of the best plan first,
 //! until nothing improves; pairs as long as that takes few operations. With one axis free no domain is larger than a statement has indices. Must not know
 //! which meshes there are.
 //!
@@ -27,7 +27,7 @@ use std::rc::Rc;
 const STEPS: [f64; 2] = [2e8, 3e7];
 
 /// Operations after which no pair of axes is freed any more.
-const PAIRS: f64 = 4e8;
+const PAIRS: f64 = 6e8;
 
 /// Operations after which no other order of growth is tried.
 const ORDERS: f64 = 5e8;
@@ -61,8 +61,6 @@ struct Descent<'a, 'b> {
     changes: usize,
     /// By axes that were freed: how often the plan had changed then.
     freed: HashMap<Vec<usize>, usize>,
-    /// Operations, of the workspace, up to which pairs of axes are freed.
-    pairs_until: f64,
     effort: Effort,
 }
 
@@ -107,13 +105,16 @@ pub fn descend(
         cap,
         scale,
     };
+    let axes: Vec<Vec<usize>> = used.iter().map(|axis| vec![*axis]).collect();
     let begun = space.eliminated.operations;
-    let mut best: Option<(f64, Vec<Value>)> = None;
+    let mut found: Vec<(f64, Vec<Value>)> = vec![];
     let known = known.map(Start::Known).into_iter();
     for start in known.chain(orders.iter().map(|order| Start::Grown(order))) {
         let grown = match start {
             Start::Known(layout) => placed(space, domains, layout, effort, deadline),
-            Start::Grown(_) if best.is_some() && space.eliminated.operations > begun + ORDERS => {
+            Start::Grown(_)
+                if !found.is_empty() && space.eliminated.operations > begun + ORDERS =>
+            {
                 break;
             }
             Start::Grown(order) => grow(space, allowed, order, effort, deadline),
@@ -121,26 +122,26 @@ pub fn descend(
         let Some(values) = grown else {
             continue;
         };
-        let mut descent = Descent {
-            space,
-            domains,
-            values,
-            value: f64::INFINITY,
-            changes: 0,
-            freed: HashMap::new(),
-            pairs_until: begun + PAIRS,
-            effort,
-        };
         // Freed on its first axis, the grown plan is put among the admissible ones.
-        descent.improve(&used, thorough, deadline);
-        if best
-            .as_ref()
-            .is_none_or(|(value, _)| descent.value < *value)
-            && descent.value.is_finite()
-        {
-            best = Some((descent.value, descent.values));
+        let mut descent = Descent::new(space, domains, (f64::INFINITY, values), effort);
+        descent.improve(&axes, deadline);
+        if descent.value.is_finite() {
+            found.push((descent.value, descent.values));
         }
     }
+    // The best first; those of one price are nearly always one plan.
+    found.sort_by(|a, b| a.0.total_cmp(&b.0));
+    found.dedup_by_key(|(value, _)| *value);
+    for plan in found.iter_mut().filter(|_| thorough) {
+        if space.eliminated.operations > begun + PAIRS {
+            break;
+        }
+        let mut descent = Descent::new(space, domains, std::mem::take(plan), effort);
+        descent.freed = axes.iter().map(|axis| (axis.clone(), 0)).collect();
+        descent.improve_in_pairs(&axes, begun + PAIRS, deadline);
+        *plan = (descent.value, descent.values);
+    }
+    let best = found.into_iter().min_by(|a, b| a.0.total_cmp(&b.0));
     let (value, values) = best?;
     let mut runs = vec![None; space.problem.tensors.len()];
     for (at, run) in runs.iter_mut().enumerate() {
@@ -154,35 +155,57 @@ pub fn descend(
     Some(Descended { value, runs })
 }
 
-impl Descent<'_, '_> {
-    fn improve(&mut self, used: &[usize], thorough: bool, deadline: &dyn Fn() -> bool) {
-        let single: Vec<Vec<usize>> = used.iter().map(|axis| vec![*axis]).collect();
-        let mut pairs = vec![];
-        for (number, first) in used.iter().enumerate() {
-            pairs.extend(
-                used[number + 1..]
-                    .iter()
-                    .map(|second| vec![*first, *second]),
-            );
+impl<'a, 'b> Descent<'a, 'b> {
+    /// A plan of this price.
+    fn new(
+        space: &'a mut Workspace<'b>,
+        domains: &'a [Domain],
+        (value, values): (f64, Vec<Value>),
+        effort: Effort,
+    ) -> Descent<'a, 'b> {
+        Descent {
+            space,
+            domains,
+            values,
+            value,
+            changes: 0,
+            freed: HashMap::new(),
+            effort,
         }
+    }
+
+    /// Frees axes in turn until that improves nothing.
+    fn improve(&mut self, axes: &[Vec<usize>], deadline: &dyn Fn() -> bool) {
         for _ in 0..MOST_ROUNDS {
             let before = self.value;
-            for free in &single {
+            for free in axes {
                 self.free(free, deadline);
             }
-            if self.value < before {
-                continue;
+            if self.value >= before || deadline() {
+                break;
             }
-            if thorough {
-                for free in &pairs {
-                    if self.space.eliminated.operations < self.pairs_until {
-                        self.free(free, deadline);
-                    }
+        }
+    }
+
+    /// Frees pairs of axes, then axes again, until that improves nothing or the operations come to a limit.
+    fn improve_in_pairs(&mut self, axes: &[Vec<usize>], until: f64, deadline: &dyn Fn() -> bool) {
+        let firsts = axes.iter().enumerate();
+        let pairs = firsts.flat_map(|(number, first)| {
+            let seconds = axes[number + 1..].iter();
+            seconds.map(|second| [first.as_slice(), second.as_slice()].concat())
+        });
+        let pairs: Vec<Vec<usize>> = pairs.collect();
+        for _ in 0..MOST_ROUNDS {
+            let before = self.value;
+            for free in &pairs {
+                if self.space.eliminated.operations < until {
+                    self.free(free, deadline);
                 }
             }
             if self.value >= before || deadline() {
                 break;
             }
+            self.improve(axes, deadline);
         }
     }
 
