@@ -170,7 +170,7 @@ impl Ordered<'_> {
         let is_part = |id: NodeId| {
             let by = depends[id.0 as usize];
             let whole = by != 0 && by & !points == 0;
-            // What is stored is rounded, so it is an element or a whole number.
+            // A stored value is rounded, so it is an element or a whole number.
             let is_element = matches!(kernel.graph.node(id), Node::Read { .. });
             whole
                 && reads[id.0 as usize] == (true, true)

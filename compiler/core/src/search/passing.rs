@@ -32,7 +32,7 @@ pub(super) struct Passing {
 /// The tables between two variables, and what they were handed.
 struct Links {
     edges: Vec<Edge>,
-    /// What each end of each table has taken out of it (negative: put in), by its value.
+    /// By table and end: the price that the end has taken out of the table (negative: put in), by its value.
     taken: Vec<f64>,
     /// By variable: its tables, and which end of each it is.
     around: Vec<Vec<(usize, usize)>>,
