@@ -20,6 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A constant of at most so many bytes is kept however small its data are.
 const SMALL: u64 = 1 << 24;
+/// Most numbers that are tried behind a name.
+const MOST_NUMBERS: u32 = 100;
 
 /// Returns the training whose steps read what depends on unbatched data alone. Blocks in which sites make steps by themselves are left as they are.
 #[must_use]
@@ -201,7 +203,9 @@ fn moved_to(
         outputs: outputs.collect(),
         ..program.clone()
     };
-    let given = joined(constants, &part.needed(), program);
+    let Some(given) = joined(constants, &part.needed(), program) else {
+        return vec![];
+    };
     let mut carried = vec![];
     for (id, constant) in moved.iter().zip(given) {
         let Tensor {
@@ -233,26 +237,26 @@ fn moved_to(
 }
 
 /// Adds a part of a step to the program of the constants. Names that are taken there, or in the step, by other tensors get a number behind them.
-fn joined(constants: &mut Program, part: &Program, step: &Program) -> Vec<TensorId> {
+/// `None` if that does not help, since an input is another one there.
+fn joined(constants: &mut Program, part: &Program, step: &Program) -> Option<Vec<TensorId>> {
     let of_step: BTreeSet<&str> = step.tensors.iter().map(|t| t.name.as_str()).collect();
-    for number in 0u64.. {
+    for number in 0..MOST_NUMBERS {
         let suffix = match number {
             0 => String::new(),
             _ => format!(".{number}"),
         };
         let mut with = constants.clone();
         let given = with.join(part, &suffix);
-        let old = constants.tensors.len();
         let mut names = BTreeSet::new();
         let differ = with.tensors.iter().all(|t| names.insert(t.name.as_str()));
-        let added = &with.tensors[old..];
-        let clashes = |t: &Tensor| number > 0 && of_step.contains(t.name.as_str());
-        if differ && !added.iter().any(|t| !t.role.is_bound() && clashes(t)) {
+        let mut added = with.tensors[constants.tensors.len()..].iter();
+        let clashes = |t: &Tensor| !t.role.is_bound() && of_step.contains(t.name.as_str());
+        if differ && (number == 0 || !added.any(clashes)) {
             *constants = with;
-            return given;
+            return Some(given);
         }
     }
-    unreachable!("there are more numbers than names")
+    None
 }
 
 /// Carries no longer what nothing but the program of the constants reads: inputs are its own, and it gives none that no other program reads.

@@ -23,7 +23,7 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Fewest elements that a point adds to.
 const LEAST_WIDTH: u64 = 4;
-/// An order is worth it from so many times fewer points on than elements of the output.
+/// The fewest points are the fewest elements of the output, divided by this.
 const LEAST_POINTS: u64 = 8;
 /// Fewest elements of the output of a scatter; a smaller one stays in a core's cache, where any order is as good.
 pub const LEAST_OUTPUT: u64 = 1 << 17;
