@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use ein_plan::source::Listing;
-use ein_plan::{ListColumn, Scalar, Source};
+use ein_plan::{DType, ListColumn, Scalar, Source};
 use einc_core::einsum::interpret::{Values, interpret};
 use einc_core::einsum::{Definition, Program, Tensor, parse::parse, verify::verify};
 use einc_core::lists::{is_sparse, with_lists};
@@ -18,6 +18,12 @@ fn program(text: &str) -> Program {
     let program = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     assert_eq!(verify(&program), Ok(()), "{text}");
     program
+}
+
+/// A program without inputs that it does not read.
+fn needed(text: &str) -> Program {
+    let program = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    program.needed()
 }
 
 /// Files that list so many elements of `A`, and two more of `B`.
@@ -46,6 +52,23 @@ fn number(name: &str, at: u64) -> i64 {
         .bytes()
         .fold(7, |seed: u64, byte| seed * 31 + u64::from(byte));
     (seed.wrapping_mul(at + 11) >> 3) as i64 % 7 - 3
+}
+
+/// Small numbers, which all types hold; whole ones are rows among the first six, or outside.
+fn small_input(tensor: &Tensor) -> Values {
+    let elements: u64 = tensor.shape.iter().product();
+    let value = |at: u64| {
+        let number = number(&tensor.name, at);
+        match tensor.dtype {
+            DType::I64 => Scalar::Int(2 * number),
+            DType::U32 => Scalar::Int(number + 3),
+            _ => Scalar::Float(number as f64 / 4.0),
+        }
+    };
+    Values {
+        shape: tensor.shape.clone(),
+        data: (0..elements).map(value).collect(),
+    }
 }
 
 /// Places of the elements of a tensor that are not 0, ascending.

@@ -1,20 +1,14 @@
 //! Scatters in the order of their rows: their text, and their values to the last bit.
 
-use super::number;
 use super::random::Random;
-use ein_plan::{DType, Scalar};
-use einc_core::einsum::interpret::{Values, interpret};
-use einc_core::einsum::{Definition, Program, Role, Tensor, parse::parse, verify::verify};
+use super::{needed, small_input};
+use einc_core::einsum::interpret::interpret;
+use einc_core::einsum::{Definition, Program, Role, parse::parse, verify::verify};
 use einc_core::lists::with_ordered_points;
 
 /// `x` and `y` change in every step; the weights and the rows of points do not.
 const INPUTS: &str = "input x: f32[12, 4] = fed\ninput y: f32[6, 4] = fed\ninput w: f32[6] = kept\ninput c: f32[2, 3] = kept\n\
     input src: u32[6] = kept\ninput dst: u32[6] = kept\ninput up: u32[6] = kept\ninput at: i64[2, 3] = kept\n";
-
-fn needed(text: &str) -> Program {
-    let program = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    program.needed()
-}
 
 /// The program with scatters in order, in which statements over kept inputs alone never change.
 fn ordered(program: &Program) -> Program {
@@ -105,23 +99,6 @@ fn rounds_sort_before_the_first_one() {
     ");
 }
 
-/// Small numbers; rows are among the first six, or outside.
-fn input(tensor: &Tensor) -> Values {
-    let elements: u64 = tensor.shape.iter().product();
-    let value = |at: u64| {
-        let number = number(&tensor.name, at);
-        match tensor.dtype {
-            DType::I64 => Scalar::Int(2 * number),
-            DType::U32 => Scalar::Int(number + 3),
-            _ => Scalar::Float(number as f64 / 4.0),
-        }
-    };
-    Values {
-        shape: tensor.shape.clone(),
-        data: (0..elements).map(value).collect(),
-    }
-}
-
 #[test]
 fn random_scatters_give_the_same_bits() {
     let mut changed = 0;
@@ -160,7 +137,7 @@ fn random_scatters_give_the_same_bits() {
         assert_eq!(parse(&ordered.to_string()).as_ref(), Ok(&ordered), "{seed}");
         assert_eq!(verify(&ordered), Ok(()), "{seed}: {ordered}");
         changed += usize::from(ordered != program);
-        let of = |program: &Program| interpret(program, &input);
+        let of = |program: &Program| interpret(program, &small_input);
         let (given, wanted) = (of(&ordered), of(&program));
         assert_eq!(
             given.is_ok(),

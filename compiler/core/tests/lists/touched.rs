@@ -1,21 +1,14 @@
 //! Statements that change few rows of a tensor: their text over the touched rows, and their values.
 
-use super::number;
 use super::random::Random;
-use ein_plan::{DType, Scalar};
-use einc_core::einsum::interpret::{Values, interpret};
-use einc_core::einsum::{Program, Tensor, parse::parse, verify::verify};
+use super::{needed, small_input};
+use einc_core::einsum::interpret::interpret;
+use einc_core::einsum::{Program, parse::parse, verify::verify};
 use einc_core::lists::with_touched_rows;
 
 /// Rows of a table, and five or six numbers of rows, some of them twice.
 const INPUTS: &str = "input W: f32[48, 4] = unbound\ninput T: f32[4, 48] = unbound\ninput g: f32[5, 4] = unbound\n\
     input tok: i64[5] = unbound\ninput at: i64[2, 3] = unbound\ninput d: f32[4] = unbound\n";
-
-/// A program without inputs that it does not read.
-fn needed(text: &str) -> Program {
-    let program = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    program.needed()
-}
 
 #[test]
 fn a_step_of_an_embedding_writes_the_touched_rows() {
@@ -105,25 +98,9 @@ fn sums_to_several_lists_of_rows_are_taken_together() {
     ");
 }
 
-/// Small numbers; rows are among the first six, or outside.
-fn input(tensor: &Tensor) -> Values {
-    let elements: u64 = tensor.shape.iter().product();
-    let value = |at: u64| {
-        let number = number(&tensor.name, at);
-        match tensor.dtype {
-            DType::I64 => Scalar::Int(2 * number),
-            _ => Scalar::Float(number as f64),
-        }
-    };
-    Values {
-        shape: tensor.shape.clone(),
-        data: (0..elements).map(value).collect(),
-    }
-}
-
 /// Both programs give the same.
 fn assert_same(dense: &Program, rows: &Program, seed: u64) {
-    let of = |program: &Program| interpret(program, &input).unwrap();
+    let of = |program: &Program| interpret(program, &small_input).unwrap();
     for (a, b) in of(dense).iter().zip(&of(rows)) {
         for (x, y) in a.data.iter().zip(&b.data) {
             let (x, y) = (x.as_f64(), y.as_f64());
