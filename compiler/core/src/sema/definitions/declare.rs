@@ -9,6 +9,7 @@
 
 use crate::sema::{
     Checker,
+    definitions::lists::sizes_of_list,
     definitions::tensors::Target,
     expressions::scope::{Binding, Scope},
     resolve::item_order::Order,
@@ -18,7 +19,7 @@ use crate::sema::{
 };
 use ein_plan::Scalar;
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
-use einc_syntax::ast::{self, Expr, ExprKind, Name, Position, Statement, Type};
+use einc_syntax::ast::{self, Expr, Name, Position, Statement, Type};
 use std::collections::{BTreeMap, HashMap};
 
 /// The meanings of a program's entities, as far as they have been checked.
@@ -406,13 +407,4 @@ impl<'a> Checker<'a> {
             _ => Some(Binding::Scalar(value)),
         }
     }
-}
-
-/// The sizes of a list, by its first elements; `None` if it is none.
-fn sizes_of_list(list: &Expr) -> Option<Vec<u64>> {
-    let ExprKind::List(items) = &*list.kind else {
-        return None;
-    };
-    let inner = items.first().and_then(sizes_of_list).unwrap_or_default();
-    Some(std::iter::once(items.len() as u64).chain(inner).collect())
 }

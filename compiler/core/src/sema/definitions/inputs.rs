@@ -10,6 +10,7 @@ use crate::einsum::Role;
 use crate::sema::{
     Checker, InputInfo,
     complex::data::Parts,
+    definitions::lists::sizes_of_list,
     definitions::tensors::{Definition, SourceForm, Tensor},
     expressions::scope::{Binding, Scope, View},
     modules::stack::Stack,
@@ -54,7 +55,7 @@ impl<'a> Checker<'a> {
                 let shape = sizes
                     .clone()
                     .unwrap_or_else(|| vec![Size::number(0); positions.len()]);
-                self.source(scope, expr, dtype.part().unwrap_or(*dtype), &shape)
+                self.source_of_input(scope, (expr, &full), dtype.part().unwrap_or(*dtype), &shape)
             }
         };
         let (sizes, mut form) = (sizes?, form?);
@@ -119,6 +120,25 @@ impl<'a> Checker<'a> {
         let binding = Binding::Tensor(View::of(tensor));
         self.note_stack(Some(binding), &stack);
         self.input_over(&full, binding, (&parts, *dtype), &stack, place)
+    }
+
+    /// The source of an input or param of that type. Data in the place of a list need not have its sizes.
+    fn source_of_input(
+        &mut self,
+        scope: &Scope<'a>,
+        (expr, full): (&'a Expr, &str),
+        dtype: DType,
+        shape: &[Size],
+    ) -> Option<SourceForm> {
+        let is_bound = self.task.bindings.headers.contains_key(full);
+        match sizes_of_list(expr).filter(|own| is_bound && own.len() == shape.len()) {
+            None => self.source(scope, expr, dtype, shape),
+            Some(own) => {
+                let own: Vec<Size> = own.iter().map(|n| Size::number(*n as i64)).collect();
+                self.source(scope, expr, dtype, &own)?;
+                Some(SourceForm::Ready(Source::Unbound))
+            }
+        }
     }
 
     /// The input that a tensor of data is: of complex numbers, a tensor over it.

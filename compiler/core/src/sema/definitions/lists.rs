@@ -142,3 +142,12 @@ impl<'a> Checker<'a> {
         Some(all)
     }
 }
+
+/// The sizes of a list, by its first elements; `None` if it is none.
+pub(crate) fn sizes_of_list(list: &Expr) -> Option<Vec<u64>> {
+    let ExprKind::List(items) = &*list.kind else {
+        return None;
+    };
+    let inner = items.first().and_then(sizes_of_list).unwrap_or_default();
+    Some(std::iter::once(items.len() as u64).chain(inner).collect())
+}
