@@ -145,7 +145,7 @@ impl Accumulator {
         }
     }
 
-    /// Adds strips of floats, one after another, to results that are lanes; none of these is a place.
+    /// Adds at most [`HELD`] strips of floats, one after another, to results that are lanes; none of these is a place.
     #[inline(always)]
     pub(crate) fn add_strips<T: Float>(&mut self, strips: &[&[T]]) {
         use Reduction as R;
@@ -167,11 +167,8 @@ impl Accumulator {
                 return;
             }
         }
-        for strip in &strips[..HELD] {
+        for strip in strips {
             self.count(strip.len(), None);
-        }
-        for strip in &strips[HELD..] {
-            self.add_floats(strip, None, |_| 0);
         }
     }
 

@@ -75,6 +75,9 @@ impl<'a> Program<'a> {
         let (reads, work) = nodes.reads_and_work(places, request.ranges.len());
         let nest = nest(&reads, (work, nodes.width()))?;
         let strip: u128 = nest.strip.iter().fold(0, |mask, i| mask | 1 << i);
+        let rows: u128 = nest.strip[..nest.rows()]
+            .iter()
+            .fold(0, |mask, i| mask | 1 << i);
         let (registers, banks) = nodes.registers(strip);
         let operations = nodes.operations(places, &wanted, &nest, &registers);
         // The level of a node is one more than the innermost axis that it depends on.
@@ -83,6 +86,15 @@ impl<'a> Program<'a> {
             axes.iter()
                 .rposition(|axis| match axis {
                     Axis::Index(i) => mask >> i & 1 == 1,
+                    // Rows of a strip have the lanes of all outputs.
+                    Axis::Tile(d) if nest.rows() > 0 => {
+                        let of = if *d < nest.rows() {
+                            rows
+                        } else {
+                            strip & !rows
+                        };
+                        mask & of != 0
+                    }
                     Axis::Tile(_) => mask & strip != 0,
                 })
                 .map_or(0, |p| p + 1)

@@ -216,10 +216,19 @@ impl<'p, 'a> Driver<'p, 'a> {
     fn machine(&self) -> Machine<'p, 'a> {
         let start = self.ranges.iter().map(|(start, _)| *start).collect();
         let mut machine = Machine::on(self.program, self.operands, start, false);
-        machine.extents.sizes = vec![1; self.program.nest.strip.len()];
+        machine.extents.sizes = self.most();
+        machine.most = machine.extents.lanes().min(self.program.nest.width);
         machine.over = self.over;
         machine.ahead = self.ahead;
         machine
+    }
+
+    /// The most values of each index of the strip that a strip has.
+    fn most(&self) -> Vec<usize> {
+        let nest = &self.program.nest;
+        let dims = nest.strip.iter().zip(&nest.tiles);
+        let most = dims.map(|(index, tile)| (self.ranges[*index].1 as usize).clamp(1, *tile));
+        most.collect()
     }
 
     /// Number of units.
@@ -234,10 +243,11 @@ impl<'p, 'a> Driver<'p, 'a> {
             return unit as usize;
         }
         let length = |d: usize| self.ranges[nest.strip[d]].1 as u64;
-        let rest: u64 = (1..nest.outputs).map(length).product();
-        let tiles = length(0).div_ceil(nest.tiles[0] as u64).max(1);
-        let within = ((unit % tiles) * nest.tiles[0] as u64).min(length(0));
-        (((unit / tiles) * length(0) + within) * rest) as usize
+        let (first, tile) = (nest.rows(), nest.tiles[nest.rows()] as u64);
+        let rest: u64 = nest.of_output().skip(1).map(length).product();
+        let tiles = length(first).div_ceil(tile).max(1);
+        let within = ((unit % tiles) * tile).min(length(first));
+        (((unit / tiles) * length(first) + within) * rest) as usize
     }
 
     /// Fills the columns; the lowest faulty point, if there is one.
@@ -382,7 +392,7 @@ impl<'p, 'a> Driver<'p, 'a> {
     /// How many results a unit has.
     fn results(&self, machine: &Machine<'_, '_>) -> usize {
         let sizes = &machine.extents.sizes;
-        sizes[..self.program.nest.outputs].iter().product()
+        sizes[self.program.nest.of_output()].iter().product()
     }
 
     #[inline(always)]

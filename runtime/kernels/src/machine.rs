@@ -43,6 +43,8 @@ pub(crate) struct Machine<'p, 'a> {
     pub point: Vec<i64>,
     /// The present strip.
     pub extents: Extents,
+    /// The most lanes that a strip has.
+    pub most: usize,
     f32s: Bank<'a, f32>,
     f64s: Bank<'a, f64>,
     i32s: Bank<'a, i32>,
@@ -124,6 +126,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             ahead: Ahead::Nothing,
             point,
             extents: Extents::default(),
+            most: width,
             f32s: Bank::new(room.f32s, f32s, width),
             f64s: Bank::new(room.f64s, f64s, width),
             i32s: Bank::new(room.i32s, i32s, width),
@@ -280,17 +283,17 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     fn splat(&mut self, to: Register) {
         match to.dtype {
-            DType::F32 => self.f32s.splat(to),
-            DType::F64 => self.f64s.splat(to),
-            DType::I32 => self.i32s.splat(to),
-            DType::I64 => self.i64s.splat(to),
-            _ => self.truths.splat(to),
+            DType::F32 => self.f32s.splat(to, self.most),
+            DType::F64 => self.f64s.splat(to, self.most),
+            DType::I32 => self.i32s.splat(to, self.most),
+            DType::I64 => self.i64s.splat(to, self.most),
+            _ => self.truths.splat(to, self.most),
         }
         if let Some(slot) = to.poison {
             let at = slot as usize * WIDTH;
             let x = self.poison[at];
             if self.poisoned[slot as usize] {
-                self.poison[at..at + WIDTH].fill(x);
+                self.poison[at..at + self.most].fill(x);
             }
         }
     }

@@ -2,13 +2,17 @@
 //!
 //! A *unit* is the output points that are worked on together, a *step* one strip of the reduction into them.
 //! Either the strip runs over output indices (each lane its own result) or over reduced ones (all lanes one
-//! result; several results if they are short). The choice depends on the kernel and its sizes alone. Must not know what is computed.
+//! result; several results if they are short). Where the outputs are few, a strip has several points of the reduction, each a row of lanes of its own. The
+//! choice depends on the kernel and its sizes alone. Must not know what is computed.
 //!
 //! ```text
 //! [n, d | k] lanes over d:  unit axes n, tile(d)   step axes k
+//! [d: 64 | k] over k, d:    unit axes tile(d)      step axes tile(k)    8 rows of 64 results
 //! [n | k]    lanes over k:  unit axes n            step axes tile(k)
 //! [n | k: 50]  over n, k:   unit axes tile(n)      step axes tile(k)    5 results
 //! ```
+
+use std::ops::Range;
 
 /// Most lanes of a strip, but for reductions whose registers have room for more.
 pub(crate) const WIDTH: usize = 512;
@@ -53,8 +57,8 @@ pub(crate) struct Nest {
     pub step: Vec<Axis>,
     /// Whether lanes are output points (else they are points of the reduction).
     pub output_lanes: bool,
-    /// How many of the strip's first indices are the output's: all if lanes are output points; some if there is room for
-    /// several short reductions in a strip, each a run of lanes.
+    /// How many of the strip's indices are the output's. If lanes are output points: the last ones, behind a reduced one if rows of
+    /// several of its points lie in a strip. Else the first ones, if there is room for several short reductions in a strip, each a run of lanes.
     pub outputs: usize,
     /// True if a strip is a patch: pieces, as long as all its indices but the first one make them, of as many rows of the output as it has
     /// values of the first one. It is none if its lanes are neighbours in the output.
@@ -73,7 +77,7 @@ pub(crate) type Strides = Vec<i64>;
 impl Nest {
     /// The loops for `output` and `reduced` indices (in order) of lengths `lengths`; `reads` are the strides of
     /// the reads, `work` about how many other operations a point takes, `width` how many lanes a register may have in a
-    /// reduction. `lanes` says whether lanes are output points, where
+    /// reduction. `lanes` says whether lanes are output points and how many rows a strip has, where
     /// that is decided.
     pub(crate) fn choose(
         output: &[usize],
@@ -81,15 +85,17 @@ impl Nest {
         lengths: &[usize],
         reads: &[Strides],
         (work, width): (usize, usize),
-        lanes: Option<bool>,
+        lanes: Option<(bool, usize)>,
     ) -> Nest {
         let width = if reduced.is_empty() { WIDTH } else { width };
-        let of = |output_lanes: bool| Nest::new(output, reduced, lengths, (output_lanes, width));
-        if let Some(output_lanes) = lanes {
-            return of(output_lanes);
+        let of = |output_lanes: bool, rows: Option<usize>| {
+            Nest::new(output, reduced, lengths, (output_lanes, rows, width))
+        };
+        if let Some((output_lanes, rows)) = lanes {
+            return of(output_lanes, Some(rows));
         }
         let priced = |output_lanes: bool| {
-            let mut nest = of(output_lanes);
+            let mut nest = of(output_lanes, None);
             nest.price = nest.cost(lengths, reads, work);
             nest
         };
@@ -187,20 +193,28 @@ impl Nest {
     /// The loops of a reduction of all indices, whose lanes are points of it.
     pub(crate) fn of_points(lengths: &[usize]) -> Nest {
         let all: Vec<usize> = (0..lengths.len()).collect();
-        Nest::new(&[], &all, lengths, (false, WIDTH))
+        Nest::new(&[], &all, lengths, (false, None, WIDTH))
     }
 
     fn new(
         output: &[usize],
         reduced: &[usize],
         lengths: &[usize],
-        (output_lanes, width): (bool, usize),
+        (output_lanes, rows, width): (bool, Option<usize>, usize),
     ) -> Nest {
         let (mut strip, mut tiles) = (vec![], vec![]);
         let (mut outputs, mut fold) = (0, WIDTH);
         if output_lanes {
             fill(&mut strip, &mut tiles, (output, width), lengths);
             outputs = strip.len();
+            let last = reduced.iter().rfind(|index| lengths[**index] > 1);
+            let room = || rows_of(tiles.iter().product());
+            if let Some(index) = last
+                && let rows @ 2.. = rows.unwrap_or_else(room).min(lengths[*index])
+            {
+                strip.insert(0, *index);
+                tiles.insert(0, rows);
+            }
         } else {
             fill(&mut strip, &mut tiles, (reduced, WIDTH), lengths);
             let points: usize = reduced.iter().map(|i| lengths[*i]).product();
@@ -237,8 +251,14 @@ impl Nest {
             left.map(index).collect()
         };
         let (mut unit, mut step) = (outer(output), outer(reduced));
-        unit.extend((0..outputs).map(Axis::Tile));
-        step.extend((outputs..strip.len()).map(Axis::Tile));
+        let rows = if output_lanes {
+            strip.len() - outputs
+        } else {
+            0
+        };
+        let (of_output, behind) = (rows..rows + outputs, rows + outputs..strip.len());
+        unit.extend(of_output.map(Axis::Tile));
+        step.extend((0..rows).chain(behind).map(Axis::Tile));
         Nest {
             strip,
             tiles,
@@ -251,6 +271,25 @@ impl Nest {
             fold: WIDTH,
             price: 0.0,
         }
+    }
+
+    /// How many of the strip's first indices say its rows: each row has the lanes of all outputs, at one point of the reduction.
+    pub(crate) fn rows(&self) -> usize {
+        if self.output_lanes {
+            self.strip.len() - self.outputs
+        } else {
+            0
+        }
+    }
+
+    /// The most rows of a strip.
+    pub(crate) fn most_rows(&self) -> usize {
+        self.tiles[..self.rows()].iter().product()
+    }
+
+    /// The dimensions of the strip that are the output's.
+    pub(crate) fn of_output(&self) -> Range<usize> {
+        self.rows()..self.rows() + self.outputs
     }
 
     /// Whether a strip holds several whole reductions.
@@ -284,6 +323,14 @@ impl Nest {
             cost += 150.0 / points.max(1) as f64;
         }
         cost * (1.0 + 24.0 / lanes)
+    }
+}
+
+/// The points of a reduction, each a row of so many results, that a strip has room for.
+fn rows_of(results: usize) -> usize {
+    match (LEAST_RUN..=WIDTH / 2).contains(&results) {
+        true => WIDTH / results,
+        false => 1,
     }
 }
 

@@ -32,8 +32,8 @@ pub(crate) struct Request<'a, 'r> {
     pub ranges: &'r [(i64, i64)],
     /// The usual number of values in one run.
     pub lengths: &'r [usize],
-    /// Whether lanes are output points, if that is not to be chosen by these lengths.
-    pub lanes: Option<bool>,
+    /// Whether lanes are output points and how many rows a strip has, if that is not to be chosen by these lengths.
+    pub lanes: Option<(bool, usize)>,
     /// Whether a strip holds neighbours along the last output index only.
     pub apart: bool,
     /// True if a strip may be a patch: pieces of several rows of the output.

@@ -53,15 +53,17 @@ impl<'a> Held<'a> {
         if !self.holds {
             return false;
         }
+        let sizes = &machine.extents.sizes[machine.program.nest.of_output()];
+        let results = sizes.iter().product();
         match machine.view_of(machine.program.root) {
-            Some(View::F32(lanes)) => self.singles.push(lanes),
-            Some(View::F64(lanes)) => self.doubles.push(lanes),
+            Some(View::F32(lanes)) => self.singles.extend(lanes.chunks(results)),
+            Some(View::F64(lanes)) => self.doubles.extend(lanes.chunks(results)),
             None => {
                 self.add(accumulator);
                 return false;
             }
         }
-        if self.singles.len().max(self.doubles.len()) == HELD {
+        if self.singles.len().max(self.doubles.len()) >= HELD {
             self.add(accumulator);
         }
         true
@@ -92,7 +94,11 @@ impl Job for Add<'_, '_> {
 
     #[inline(always)]
     fn run(self) {
-        self.accumulator.add_strips(&self.held.singles);
-        self.accumulator.add_strips(&self.held.doubles);
+        for strips in self.held.singles.chunks(HELD) {
+            self.accumulator.add_strips(strips);
+        }
+        for strips in self.held.doubles.chunks(HELD) {
+            self.accumulator.add_strips(strips);
+        }
     }
 }

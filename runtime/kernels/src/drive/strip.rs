@@ -52,13 +52,26 @@ impl Driver<'_, '_> {
     #[inline(always)]
     fn accumulate_here(&self, machine: &Machine<'_, '_>, accumulator: &mut Accumulator) {
         let (lanes, nest) = (machine.extents.lanes(), &self.program.nest);
-        let each = if nest.output_lanes { lanes } else { nest.fold };
-        let mut first = 0;
+        let (each, points) = match nest.output_lanes {
+            true => (self.results(machine), self.points_of_row()),
+            false => (nest.fold, nest.fold),
+        };
+        let (mut first, mut behind) = (0, 0);
         while first < lanes {
             let next = lanes.min(first + each);
-            self.add(machine, accumulator, (first..next, first));
-            first = next;
+            self.add(machine, accumulator, (first..next, behind));
+            (first, behind) = (next, behind + points);
         }
+    }
+
+    /// How many points of the reduction, all of it counted, lie between two rows of a strip; only argmax and argmin look at them.
+    fn points_of_row(&self) -> usize {
+        let nest = &self.program.nest;
+        let indices_behind = nest.strip[..nest.rows()]
+            .first()
+            .map(|index| self.ranges.len() - 1 - index);
+        let extents = self.extents.iter().rev().take(indices_behind.unwrap_or(0));
+        extents.product::<i64>() as usize
     }
 
     /// Reduces each run of lanes of the present strip into a result, from element `at` of the columns on.
@@ -80,7 +93,7 @@ impl Driver<'_, '_> {
         }
     }
 
-    /// Adds some lanes to the accumulator, the first of which is so many points behind the first one of their result.
+    /// Adds some lanes to the accumulator, the first of which is so many points behind the first one of the strip.
     #[inline(always)]
     fn add(
         &self,
@@ -108,7 +121,7 @@ impl Driver<'_, '_> {
         let step = i64::from(!nest.output_lanes);
         let number = |lane: usize| {
             if simple {
-                first + step * (behind + lane) as i64
+                first + behind as i64 + step * lane as i64
             } else {
                 number_of(&self.point_of(machine, lanes.start + lane))
             }

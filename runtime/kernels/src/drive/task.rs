@@ -119,7 +119,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         let mut machine = self.machine();
         let mut accumulator = match self.rule() {
             Some(rule) if nest.output_lanes => {
-                Accumulator::of_lanes(rule, nest.tiles.iter().product())
+                Accumulator::of_lanes(rule, nest.tiles[nest.of_output()].iter().product())
             }
             Some(rule) => Accumulator::folding(rule),
             None => Accumulator::none(program.value()),
@@ -128,11 +128,14 @@ impl<'p, 'a> Driver<'p, 'a> {
         let mut unit_loops = self.odometer(&nest.unit);
         let mut step_loops = self.odometer(&nest.step);
         let mut fault: Option<Vec<i64>> = None;
+        let most = self.most();
         machine.execute(0);
         unit_loops.set(units.start);
         let mut moved = 0;
         for unit in units {
             self.place(&mut machine, &unit_loops, moved);
+            // What the outputs say is computed for all rows that a strip may have.
+            machine.extents.sizes[..nest.rows()].copy_from_slice(&most[..nest.rows()]);
             for level in moved + 1..=nest.unit.len() {
                 machine.execute(level);
             }
@@ -207,11 +210,15 @@ impl<'p, 'a> Driver<'p, 'a> {
             return None;
         }
         let guard = program.guard.map(|guard| machine.truths(guard));
-        let lane = (0..machine.extents.lanes()).find(|l| {
+        let mut faulty = (0..machine.extents.lanes()).filter(|l| {
             let set = |mask: Option<&[u8]>| mask.is_some_and(|mask| mask[*l] != 0);
             set(of_guard) || (set(of_root) && guard.is_none_or(|guard| guard[*l] != 0))
-        })?;
-        Some(self.point_of(machine, lane))
+        });
+        let point = |lane| self.point_of(machine, lane);
+        match program.nest.rows() {
+            0 => faulty.next().map(point),
+            _ => faulty.map(point).min(),
+        }
     }
 
     /// All indices at a lane.

@@ -63,11 +63,12 @@ impl Programs<'_> {
         };
         // What a reduction's order depends on is the whole's.
         let (parts, lanes) = match kernel.reduction {
-            None => (1, true),
+            None => (1, (true, 1)),
             Some(_) => {
                 let whole = Program::at(&request(&lengths, None), places);
                 let driver = Driver::new(&whole, ranges, self.extents, kernel.finish);
-                (driver.parts(), whole.nest.output_lanes)
+                let lanes = (whole.nest.output_lanes, whole.nest.most_rows());
+                (driver.parts(), lanes)
             }
         };
         let mut inner = lengths.clone();

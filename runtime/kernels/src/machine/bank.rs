@@ -78,9 +78,10 @@ impl<'a, T: Copy + Default> Bank<'a, T> {
         self.values[register.slot as usize * self.width]
     }
 
-    pub(super) fn splat(&mut self, register: Register) {
+    /// Copies the first lane of a register to as many lanes as a strip may have.
+    pub(super) fn splat(&mut self, register: Register, lanes: usize) {
         let at = register.slot as usize * self.width;
         let x = self.values[at];
-        self.values[at..at + self.width].fill(x);
+        self.values[at..at + lanes].fill(x);
     }
 }

@@ -322,7 +322,9 @@ pub fn interpret(
             };
             if holds {
                 let value = evaluate(kernel, operands, &point, kernel.root).map_err(fail)?;
-                values.push((value, reduced.last().copied().unwrap_or(0)));
+                let extents = kernel.indices[rank..].iter().map(|i| i.extent as i64);
+                let number = reduced.iter().zip(extents);
+                values.push((value, number.fold(0, |n, (at, extent)| n * extent + at)));
             }
         }
         let dtype = kernel.graph.dtype(kernel.root);
