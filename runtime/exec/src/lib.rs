@@ -126,12 +126,13 @@ impl Options {
         }
     }
 
-    /// The threads of a site. The only site of a run, which talks to nobody, is one of them: a step begins without waking another.
+    /// The threads of a site. The thread of a site of this process is one of them, since nothing has to be kept going while it computes: a step begins
+    /// without waking another.
     fn pool(&self, comm: &dyn Communicator) -> Result<ThreadPool, RunError> {
         let workers = Workers {
             threads: self.threads.max(1),
             cores: &self.cores_of(comm),
-            alone: comm.sites() == 1,
+            alone: comm.sites() == 1 || comm.is_one_process(),
         };
         self.device.workers(&workers).map_err(|error| {
             RunError::internal(format!(

@@ -188,11 +188,11 @@ impl<'a> Walker<'a> {
 
     /// Takes steps at which no site talks, in the pool, while this thread keeps going what has begun.
     fn beside(&mut self, items: &[Item], pool: &ThreadPool) {
-        // The only site's own thread is one of the pool's, and nothing is on its way.
-        if self.begun.is_empty() || self.comm.sites() == 1 {
+        let comm = *self.comm.inner();
+        // In one process what is on its way goes on by itself, and this thread is one of the pool's.
+        if self.begun.is_empty() || comm.sites() == 1 || comm.is_one_process() {
             return pool.install(|| self.quiet(items));
         }
-        let comm = *self.comm.inner();
         let (done, is_done) = std::sync::mpsc::channel::<()>();
         pool.in_place_scope(|scope| {
             scope.spawn(|_| {

@@ -88,12 +88,12 @@ impl Device for Cpu {
 
     fn workers(&self, workers: &Workers<'_>) -> Result<ThreadPool, ThreadPoolBuildError> {
         let cores = workers.cores.to_vec();
-        // What waits while its pool computes may be where that is; a thread of the pool that also does what is done alone is left where there
-        // is room.
-        match (cores.len() == workers.threads, workers.alone) {
-            (true, true) => ein_kernels::cores::begin_at(&cores),
-            (true, false) => ein_kernels::cores::keep_to(&cores),
-            (false, _) => {}
+        // What waits while its pool computes may be where that is; so may a thread of the pool that also does what is done alone.
+        if cores.len() == workers.threads {
+            ein_kernels::cores::keep_to(&cores);
+        }
+        if cores.len() == workers.threads && workers.alone {
+            ein_kernels::cores::begin_at(&cores);
         }
         pool(workers, move |thread| {
             if let Some(core) = cores.get(thread) {
