@@ -1,7 +1,7 @@
 //! The code of a loop whose steps are small: all of its rounds in one function, element by element.
 //!
-//! The function takes the address of a table of addresses (of each place, then of a number that says how it ended), the number of the round
-//! to begin with, and the number to stop at. It returns the number of the round that it did not make, with the number of an [`Ended`] in the table. A
+//! The function takes the address of a table of addresses (of each place, then of a number that says how it ended, then of what is handed to steps
+//! that are called), the number of the round to begin with, and the number to stop at. It returns the number of the round that it did not make, with the number of an [`Ended`] in the table. A
 //! round that faults changes no state: what a round ends with is put into its place when all of it is computed. Must not know plans, nor where
 //! the code is put.
 //!
@@ -41,6 +41,9 @@ pub struct Calls {
     pub powers_f32: usize,
     /// Such a power, `extern "C" fn(i64, f64, f64) -> f64`.
     pub powers_f64: usize,
+    /// A step that is called, `extern "C" fn(*const (), i64, *const *mut u8) -> i64`: it takes what is handed to it, its number, and the table of
+    /// addresses. It returns 0, or another number where it has a fault.
+    pub steps: usize,
 }
 
 /// The signature of every such function.
@@ -65,6 +68,7 @@ pub fn function(rounds: &SmallRounds, calls: &Calls, config: TargetFrontendConfi
         calls,
         convention: config.default_call_conv,
         builder,
+        table: None,
         addresses: vec![],
         scalars: BTreeMap::new(),
         fault,
@@ -87,6 +91,8 @@ struct Code<'f, 'r> {
     calls: &'r Calls,
     convention: CallConv,
     builder: FunctionBuilder<'f>,
+    /// The address of the table.
+    table: Option<Value>,
     /// By place.
     addresses: Vec<Value>,
     /// The values of scalar places that are known in this round.
@@ -108,6 +114,7 @@ impl Code<'_, '_> {
             unreachable!("the signature has three parameters");
         };
         let count = self.rounds.places.len();
+        self.table = Some(table);
         self.addresses = (0..count).map(|at| self.address(table, at)).collect();
         let status = self.address(table, count);
         self.builder.ins().jump(head, &[BlockArg::Value(first)]);
@@ -171,8 +178,9 @@ impl Code<'_, '_> {
             }
         }
         let mut changes = vec![];
-        for step in &self.rounds.steps {
+        for (number, step) in self.rounds.steps.iter().enumerate() {
             match &step.points {
+                None if step.called.is_some() => self.called(number, step),
                 None => self.whole(step),
                 Some(points) => {
                     for point in points {
@@ -212,6 +220,33 @@ impl Code<'_, '_> {
             carried
         });
         if let (true, Some(value)) = (is_scalar, scalar) {
+            self.scalars.insert(step.result, value);
+        }
+    }
+
+    /// Calls for a step.
+    fn called(&mut self, number: usize, step: &RoundStep) {
+        let mut signature = Signature::new(self.convention);
+        signature.params = vec![AbiParam::new(types::I64); 3];
+        signature.returns.push(AbiParam::new(types::I64));
+        let signature = self.builder.import_signature(signature);
+        let table = self.table.expect("the table is there before its rounds");
+        let handed = self.address(table, self.rounds.places.len() + 1);
+        let number = self.builder.ins().iconst(types::I64, number as i64);
+        let address = self
+            .builder
+            .ins()
+            .iconst(types::I64, self.calls.steps as i64);
+        let arguments = [handed, number, table];
+        let call = self
+            .builder
+            .ins()
+            .call_indirect(signature, address, &arguments);
+        let faulty = self.builder.inst_results(call)[0];
+        self.fault_if(faulty);
+        let result = &self.rounds.places[step.result];
+        if result.shape.is_empty() {
+            let value = self.load(result.dtype, self.addresses[step.result]);
             self.scalars.insert(step.result, value);
         }
     }

@@ -32,6 +32,7 @@ fn code(rounds: &SmallRounds) -> String {
         i64s: 4,
         powers_f32: 5,
         powers_f64: 6,
+        steps: 7,
     };
     let isa = cranelift_native::builder().unwrap();
     let isa = isa

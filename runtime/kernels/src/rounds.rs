@@ -9,20 +9,24 @@
 #![allow(unsafe_code)]
 
 use crate::compiled::jit;
+use crate::memo::Memo;
 use crate::operations as op;
+use crate::{Chunk, Options, Scheduled, execute};
 use ein_array::{Array, Data};
 use ein_fused::rounds::{Calls, function};
-use ein_plan::Function;
 use ein_plan::small_rounds::{Ended, SmallRounds};
+use ein_plan::{DType, Function};
 
 /// The code of all rounds (see [`ein_fused::rounds`]).
 type Address = unsafe extern "C" fn(*const *mut u8, i64, i64) -> i64;
 
 /// A loop whose rounds are compiled.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct CompiledRounds {
     rounds: SmallRounds,
     code: Address,
+    /// By step: what is kept of one that is called.
+    memos: Vec<Memo>,
 }
 
 impl CompiledRounds {
@@ -35,6 +39,7 @@ impl CompiledRounds {
             i64s: call_i64 as *const () as usize,
             powers_f32: power_f32 as *const () as usize,
             powers_f64: power_f64 as *const () as usize,
+            steps: step as *const () as usize,
         };
         let address = jit::function(|config| function(rounds, &calls, config))?;
         // SAFETY: the code at the address is a function of this signature; code is never freed.
@@ -42,6 +47,7 @@ impl CompiledRounds {
         Some(CompiledRounds {
             rounds: rounds.clone(),
             code,
+            memos: rounds.steps.iter().map(|_| Memo::default()).collect(),
         })
     }
 
@@ -96,12 +102,13 @@ impl CompiledRounds {
         }
         let mut ended = Ended::Most as i64;
         addresses.push((&raw mut ended).cast());
+        addresses.push(std::ptr::from_ref(self).cast_mut().cast());
         let [first, most] = [first, most].map(|n| i64::try_from(n).unwrap_or(i64::MAX));
         let rooms = collected.iter();
         let most = rooms.fold(most, |most, room| most.min(room.shape()[0] as i64));
         // SAFETY: every place has an address of memory with its elements, of its type: arrays that were checked, which nobody else uses
         // meanwhile where they are written, or memory of this call; positions are checked by the code, and rounds end before what is
-        // collected is full.
+        // collected is full. Steps that are called are handed these rounds.
         let made = unsafe { (self.code)(addresses.as_ptr(), first, most) };
         drop(memory);
         let all = [Ended::Most, Ended::Until, Ended::Fault];
@@ -111,6 +118,82 @@ impl CompiledRounds {
             ended.expect("the code says how it ended"),
         )
     }
+}
+
+/// A step that is called: 0, or 1 where it has a fault, or fails in another way.
+extern "C" fn step(rounds: *const CompiledRounds, number: i64, addresses: *const *mut u8) -> i64 {
+    let made = std::panic::catch_unwind(|| {
+        // SAFETY: the code hands on what `run` gives it, which is there until the code is left.
+        let (rounds, addresses) = unsafe {
+            let rounds = &*rounds;
+            (
+                rounds,
+                std::slice::from_raw_parts(addresses, rounds.rounds.places.len()),
+            )
+        };
+        rounds.step(number as usize, addresses)
+    });
+    i64::from(!made.unwrap_or(false))
+}
+
+impl CompiledRounds {
+    /// Makes a step that is called; false if it has a fault.
+    fn step(&self, number: usize, addresses: &[*mut u8]) -> bool {
+        let step = &self.rounds.steps[number];
+        let Some(loops) = &step.called else {
+            return false;
+        };
+        let array = |place: &usize| {
+            let kind = &self.rounds.places[*place];
+            let shape = kind.shape.iter().map(|n| *n as usize).collect();
+            let data = copied(kind.dtype, addresses[*place], kind.elements() as usize);
+            Array::new(shape, data).expect("a place has as many elements as its sizes say")
+        };
+        let arrays: Vec<Array> = step.operands.iter().map(array).collect();
+        let chunks = arrays.iter().map(|array| Chunk {
+            columns: vec![array],
+            start: vec![0; array.shape().len()],
+        });
+        let chunks: Vec<Chunk<'_>> = chunks.collect();
+        let ranges = step.kernel.indices.iter().map(|index| (0, index.extent));
+        let ranges: Vec<(u64, u64)> = ranges.collect();
+        let scheduled = Scheduled {
+            kernel: &step.kernel,
+            loops,
+        };
+        let memo = Some(&self.memos[number]);
+        match execute(scheduled, &ranges, &chunks, &Options::default(), memo) {
+            Ok(results) => {
+                let (data, place) = (results[0].data(), &self.rounds.places[step.result]);
+                assert_eq!(data.dtype(), place.dtype, "the type of a place");
+                assert_eq!(data.len() as u64, place.elements(), "the sizes of a place");
+                put(data, addresses[step.result]);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+}
+
+/// The elements of a place.
+fn copied(dtype: DType, from: *const u8, count: usize) -> Data {
+    // SAFETY: a place has so many elements of its type, and nobody writes to it while a step is called.
+    unsafe {
+        match dtype {
+            DType::F32 => Data::F32(std::slice::from_raw_parts(from.cast(), count).to_vec()),
+            DType::F64 => Data::F64(std::slice::from_raw_parts(from.cast(), count).to_vec()),
+            DType::I32 => Data::I32(std::slice::from_raw_parts(from.cast(), count).to_vec()),
+            DType::I64 => Data::I64(std::slice::from_raw_parts(from.cast(), count).to_vec()),
+            _ => Data::Bool(std::slice::from_raw_parts(from.cast(), count).to_vec()),
+        }
+    }
+}
+
+/// Puts the elements of a result into its place.
+fn put(data: &Data, to: *mut u8) {
+    let bytes = data.len() * data.dtype().size();
+    // SAFETY: the place has as many elements of this type, and nobody reads it while a step is called.
+    unsafe { std::ptr::copy_nonoverlapping(start(data), to, bytes) };
 }
 
 /// Where elements begin.

@@ -1,7 +1,8 @@
 //! Loops of small steps, whose rounds a device may make in one piece of code.
 //!
 //! A step over a handful of points takes less time than being scheduled does. Where a loop has no other steps, and no site talks in it, its
-//! rounds are one program over places in memory: values that are given, states, and what each step makes. Must not know how it is compiled.
+//! rounds are one program over places in memory: values that are given, states, and what each step makes. Steps that are no code of a few lines, such
+//! as the inverse of a matrix, are called by it. Must not know how it is compiled.
 //!
 //! ```text
 //! repeat b0 t < 1000000; state r0 next r4      one step over 1 point: places 0 f64[] (state), 1 f64[] (r4); 0 next 1
@@ -16,6 +17,7 @@ use crate::plan::{Operation, Plan, Step};
 use crate::points::{Point, Update};
 use crate::reduction::Reduction;
 use crate::relation::{AxisRole, RelationType};
+use crate::schedule::{LoopKernel, choose};
 use std::collections::BTreeMap;
 
 /// Fewest rounds that are worth compiling them.
@@ -50,6 +52,8 @@ pub struct RoundStep {
     pub operands: Vec<usize>,
     /// The place of its result.
     pub result: usize,
+    /// The loops that the code calls for, where it does not compute the kernel itself.
+    pub called: Option<LoopKernel>,
     /// The single elements of the state in that place that it changes, when the round has ended; without it, it makes all of the result.
     pub points: Option<Vec<Point>>,
 }
@@ -253,6 +257,10 @@ impl Builder<'_> {
                 if let Some(why) = unfit(kernel) {
                     return Err(format!("`{name}` {why}"));
                 }
+                let called = match is_called(kernel) {
+                    true => Some(self.loops(step)?),
+                    false => None,
+                };
                 let operands = inputs.iter().map(|input| self.operand(input.relation));
                 let operands = operands.collect::<Result<Vec<usize>, String>>()?;
                 let points = self.points(step, kernel);
@@ -265,6 +273,7 @@ impl Builder<'_> {
                     kernel: kernel.clone(),
                     operands,
                     result,
+                    called,
                     points: points.map(|(_, points)| points),
                 });
             }
@@ -275,6 +284,13 @@ impl Builder<'_> {
             _ => return Err(format!("`{name}` is made in parts")),
         }
         Ok(())
+    }
+
+    /// The loops of a step that is taken by itself.
+    fn loops(&self, step: &Step) -> Result<LoopKernel, String> {
+        let facts = self.plan.facts(step);
+        let facts = facts.ok_or_else(|| format!("`{}` has no loops", step.tensor))?;
+        Ok(choose(&facts))
     }
 
     /// The state that a step changes in place, and at which elements, if nobody else reads the result in the round.
@@ -333,20 +349,24 @@ impl Builder<'_> {
     }
 }
 
+/// Whether the code calls for a kernel: an operation on whole arrays, or a reduction that keeps several numbers of a result.
+fn is_called(kernel: &Kernel) -> bool {
+    let reduced = kernel.indices.len() - kernel.output_rank as usize;
+    match kernel.reduction {
+        _ if kernel.library().is_some() => true,
+        Some(Reduction::LogSumExp | Reduction::Norm) => true,
+        Some(reduction) => reduction.is_arg() && reduced != 1,
+        None => false,
+    }
+}
+
 /// Why a kernel is no part of such a program.
 fn unfit(kernel: &Kernel) -> Option<String> {
-    if kernel.library().is_some() {
-        return Some("is an operation on whole arrays".into());
-    }
     if kernel.output.len() != 1 || !kernel.finish {
         return Some("has several columns".into());
     }
-    if let Some(reduction @ (Reduction::LogSumExp | Reduction::Norm)) = kernel.reduction {
-        return Some(format!("is a {}", reduction.name()));
-    }
-    let reduced = kernel.indices.len() - kernel.output_rank as usize;
-    if kernel.reduction.is_some_and(Reduction::is_arg) && reduced != 1 {
-        return Some("is an extreme over several indices".into());
+    if kernel.library().is_some() {
+        return None;
     }
     let value = kernel.graph.dtype(kernel.root);
     let result = kernel
