@@ -15,10 +15,15 @@ fn run(folder: &Path, text: &str, options: &[&str]) -> einc_tests::Finished {
 
 /// The line about the rounds of a program's loop in its plan on one site.
 fn rounds(text: &str) -> String {
+    rounds_on("1", text)
+}
+
+fn rounds_on(sites: &str, text: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("p.ein");
     std::fs::write(&program, text).unwrap();
-    let plan = einc(&["plan", "--kernels", program.to_str().unwrap()]).success();
+    let program = program.to_str().unwrap();
+    let plan = einc(&["plan", "--kernels", "--sites", sites, program]).success();
     let mut lines = plan.stdout.lines();
     let line = lines.find(|line| line.contains("// rounds are"));
     line.unwrap_or_else(|| panic!("{plan}")).trim().to_owned()
@@ -315,6 +320,27 @@ fn mistakes_are_told_alike() {
             assert_eq!(said(&found), said(&wanted), "{statement} on {sites} sites");
             assert!(found.stderr.contains(message), "{found}");
         }
+    }
+}
+
+/// Rounds of up to 4,096 operations are not shared out over sites, so that they are compiled whole there, too; longer ones are.
+#[test]
+fn small_rounds_are_made_at_one_site() {
+    let text = |n: usize, rounds: usize| {
+        format!(
+            "input A: f64[{n}, {n}] = uniform(0, 0.1)
+             repeat t < {rounds} {{
+               state x[i<{n}] = f64(1)
+               next x[i] = A[i,j] * x[j] + 0.5
+             }}
+             output x"
+        )
+    };
+    for sites in &SITES[1..] {
+        let said = rounds_on(sites, &text(20, 100));
+        assert!(said.contains("compiled whole"), "{sites}: {said}");
+        let said = rounds_on(sites, &text(50, 100));
+        assert!(said.contains("is not whole at a site"), "{sites}: {said}");
     }
 }
 

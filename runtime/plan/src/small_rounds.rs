@@ -16,7 +16,7 @@ use crate::loops::{BlockId, Bound, LoopValue};
 use crate::plan::{Operation, Plan, Step};
 use crate::points::{Point, Update};
 use crate::reduction::Reduction;
-use crate::relation::{AxisRole, RelationType};
+use crate::relation::RelationType;
 use crate::schedule::{LoopKernel, choose};
 use std::collections::BTreeMap;
 
@@ -187,10 +187,9 @@ struct Builder<'p> {
 impl Builder<'_> {
     /// A place for a relation of this type.
     fn place(&mut self, kind: &RelationType, name: &str) -> Result<usize, String> {
-        let axes = kind.placement.roles.iter().zip(&self.plan.mesh.axes);
-        let everywhere = |(role, count): (&AxisRole, &u32)| *role == AxisRole::Every || *count == 1;
-        if !kind.keys.is_empty() || !axes.into_iter().all(everywhere) {
-            return Err(format!("`{name}` is not whole at every site"));
+        // What a site has of it is all of it; sites without it do not make these rounds.
+        if !kind.keys.is_empty() {
+            return Err(format!("`{name}` is not whole at a site"));
         }
         let [dtype] = kind.array.columns[..] else {
             return Err(format!("`{name}` has several columns"));

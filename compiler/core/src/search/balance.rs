@@ -3,7 +3,7 @@
 //! Fewest transfers alone would do everything at one site. Each statement may exceed its even share of the work by
 //! (κ - 1) times the larger of its own part and 2 % of the whole program's; so heavy statements are balanced by
 //! themselves, and small ones may be repeated or done at one site. The smallest ones, together at most 2 %, are
-//! free. Where no mesh can balance a statement, its limit grows to the best that one can. Must not know prices.
+//! free, and so are those of loops whose rounds take less time than a message does. Where no mesh can balance a statement, its limit grows to the best that one can. Must not know prices.
 //!
 //! ```text
 //! κ 1.25, 8 sites, a product with all the work: at most 1.25/8 of it, that is 7 or 8 sites take part
@@ -156,14 +156,18 @@ fn best_part(statement: &Statement, sites: u32) -> f64 {
 }
 
 /// By tensor, whether its statement is light: the smallest ones, each below [`LIGHT_PART`] and together at most
-/// [`LEAST_PART`] of the work.
+/// [`LEAST_PART`] of the work, and those that are too small to be shared out.
 fn light(problem: &Problem) -> Vec<bool> {
+    let mut light = vec![false; problem.tensors.len()];
+    for (at, statement) in problem.statements() {
+        light[at] = statement.small;
+    }
     let mut by_work: Vec<(usize, f64)> = problem
         .statements()
+        .filter(|(at, _)| !light[*at])
         .map(|(at, statement)| (at, statement.work()))
         .collect();
     by_work.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
-    let mut light = vec![false; problem.tensors.len()];
     let mut sum = 0.0;
     for (at, work) in by_work {
         sum += work;

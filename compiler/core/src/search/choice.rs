@@ -102,6 +102,10 @@ pub fn choice(
         };
         touched += share_of(goods, counts, *need) * operand.width / read.passed as f64;
     }
+    // That a piece touches less does not make up for making pieces.
+    if statement.small {
+        touched = 0.0;
+    }
     Choice {
         run,
         gives,

@@ -17,6 +17,12 @@ use crate::ia::layout::WindowRead;
 use ein_plan::{IndexId, Kernel, Source};
 use std::collections::HashMap;
 
+/// Fewest rounds of a loop that may be too small to be shared out: below, it does not matter how long they take.
+const FEWEST_ROUNDS: f64 = 32.0;
+
+/// Most operations of a round that is made in less time than sites need to hand each other a part of it.
+const LEAST_SHARED: f64 = 4096.0;
+
 /// A program to be placed; tensors have the numbers that they have in the program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
@@ -83,6 +89,8 @@ pub struct Statement {
     /// Operations at one point, all rounds of the loops around counted: at least 1 a round; 0 for what only names what
     /// is there, a loop's value.
     pub flops: f64,
+    /// True if it is made in many rounds, each of which takes less time than sites need to hand each other a part of it.
+    pub small: bool,
     /// Columns of an addend of the reduction (1 without a reduction).
     pub columns: f64,
     /// The reads of the statement.
@@ -108,8 +116,19 @@ impl Statement {
         self.load(|_| 1)
     }
 
-    /// Operations of the busiest site where each index is cut into so many pieces.
+    /// Operations of the busiest site where each index is cut into so many pieces. Of a small statement these take longer than all of it.
     pub fn load(&self, pieces: impl Fn(IndexId) -> u64) -> f64 {
+        if !self.small {
+            return self.shared(pieces);
+        }
+        let indices = 0..self.extents.len() as u32;
+        let is_cut = indices.map(IndexId).any(|index| pieces(index) > 1);
+        let all = self.shared(|_| 1);
+        if is_cut { 2.0 * all.max(1.0) } else { all }
+    }
+
+    /// Operations of the busiest site where the pieces share the points out.
+    fn shared(&self, pieces: impl Fn(IndexId) -> u64) -> f64 {
         let (mut points, mut owners) = (1.0, 1.0);
         for (index, extent) in (0u32..).map(IndexId).zip(&self.extents) {
             if self.solved.contains(&index) {
@@ -187,6 +206,7 @@ impl Problem {
                 carried: None,
             });
         }
+        set_small(program, &mut tensors);
         let last = last_tensors(program);
         for at in 0..tensors.len() {
             let Kind::Made(made) = &tensors[at].kind else {
@@ -251,6 +271,30 @@ pub fn carried_pairs(program: &Program) -> Vec<(usize, usize)> {
         .collect()
 }
 
+/// Finds the statements of loops that are too small to be shared out, and the values that these loops have.
+fn set_small(program: &Program, tensors: &mut [Tensor]) {
+    let mut work = vec![0.0; program.blocks.len()];
+    let mut times = vec![0.0; program.blocks.len()];
+    for (tensor, made) in program.tensors.iter().zip(&*tensors) {
+        for block in program.path(tensor.block) {
+            work[block.0 as usize] += made.statement().map_or(0.0, Statement::work);
+        }
+        if let Some(block) = tensor.block {
+            times[block.0 as usize] = made.times;
+        }
+    }
+    for (tensor, made) in program.tensors.iter().zip(tensors) {
+        let block = match &tensor.definition {
+            Definition::Loop(value) => Some(value.block()),
+            _ => tensor.block,
+        };
+        if let (Some(block), Kind::Made(statement)) = (block, &mut made.kind) {
+            let (work, times) = (work[block.0 as usize], times[block.0 as usize]);
+            statement.small = times >= FEWEST_ROUNDS && work <= LEAST_SHARED * times;
+        }
+    }
+}
+
 /// By block: its last tensor, those of blocks in it included.
 fn last_tensors(program: &Program) -> Vec<usize> {
     let mut last = vec![0; program.blocks.len()];
@@ -307,6 +351,7 @@ fn copy(program: &Program, value: LoopValue, shape: &[u64]) -> Statement {
         fixed: vec![],
         solved: vec![],
         flops: 0.0,
+        small: false,
         columns: 1.0,
         reads,
     }
@@ -371,6 +416,7 @@ fn statement(
         fixed,
         solved: kernel.solved(),
         flops,
+        small: false,
         columns: columns as f64,
         reads,
     }

@@ -41,7 +41,8 @@ pub fn resting(shape: &[u64], counts: Counts, objective: &Objective, copies: boo
 /// The conversions of a tensor that depend on where it rests: what is converted, where it is made, and where it is read.
 type Moves = (usize, Option<Roles>, Vec<Roles>);
 
-/// The best place to rest for every tensor, by tensor; of equal ones that which takes the least memory. `only`:
+/// The best place to rest for every tensor, by tensor; of equal ones that which takes the least memory, and for values of loops of small rounds
+/// first one without pieces. `only`:
 /// places that are decided.
 pub fn rests(
     problem: &Problem,
@@ -53,7 +54,7 @@ pub fn rests(
     let counts = cost_table.counts;
     let mut rests = vec![[TensorRole::Every; AXES]; model.ways.len()];
     // Tensors that are made and read alike rest alike.
-    let mut known: FxHashMap<(bool, bool, Vec<Moves>), Roles> = FxHashMap::default();
+    let mut known: FxHashMap<([bool; 3], Vec<Moves>), Roles> = FxHashMap::default();
     for at in 0..rests.len() {
         let way = model.ways[at];
         if matches!(way, Entry::Free | Entry::Update(_)) {
@@ -68,7 +69,9 @@ pub fn rests(
             let gives = runs[*at].as_ref().map(|choice| choice.gives);
             (goods, gives, needs(model, *at, runs))
         });
-        let key = (copies, tensor.everywhere, moves.collect::<Vec<Moves>>());
+        let is_small = tensor.statement().is_some_and(|statement| statement.small);
+        let flags = [copies, tensor.everywhere, is_small];
+        let key = (flags, moves.collect::<Vec<Moves>>());
         let decided = only.get(&at);
         if let (Some(rest), None) = (known.get(&key), decided) {
             for tensor in together {
@@ -81,10 +84,11 @@ pub fn rests(
             None if tensor.everywhere => vec![[TensorRole::Every; AXES]],
             None => resting(&tensor.shape, counts, cost_table.objective, copies),
         };
-        let mut best: Option<(f64, f64, Roles)> = None;
+        let is_cut = |role: &TensorRole| is_small && matches!(role, TensorRole::Cut(_));
+        let mut best: Option<(f64, usize, f64, Roles)> = None;
         for rest in candidates {
             let mut price = 0.0;
-            for (at, (goods, gives, needs)) in together.iter().zip(&key.2) {
+            for (at, (goods, gives, needs)) in together.iter().zip(&key.1) {
                 if let Some(gives) = gives {
                     price += cost_table.settle(*goods, *gives, rest);
                 }
@@ -93,13 +97,14 @@ pub fn rests(
                 }
                 price += cost_table.rest(&problem.tensors[*at], rest);
             }
+            let pieces = rest.iter().filter(|role| is_cut(role)).count();
             let size = share(&tensor.shape, counts, rest);
-            if best.is_none_or(|(p, s, _)| (price, size) < (p, s)) {
-                best = Some((price, size, rest));
+            if best.is_none_or(|(p, n, s, _)| (price, pieces, size) < (p, n, s)) {
+                best = Some((price, pieces, size, rest));
             }
         }
         for tensor in together {
-            rests[tensor] = best.map_or(rests[tensor], |(_, _, rest)| rest);
+            rests[tensor] = best.map_or(rests[tensor], |(.., rest)| rest);
         }
         if decided.is_none() {
             known.insert(key, rests[at]);
