@@ -17,6 +17,23 @@ use ein_plan::{DType, Kernel, Node, NodeId};
 pub(crate) enum Numbers<'a> {
     I64(&'a [i64]),
     U32(&'a [u32]),
+    I32(&'a [i32]),
+    U8(&'a [u8]),
+}
+
+/// The types of [`Numbers`].
+const STORED: [DType; 4] = [DType::I64, DType::U32, DType::I32, DType::U8];
+
+/// The value of an expression of the numbers, whatever their type.
+macro_rules! each {
+    ($of:expr, $numbers:ident => $value:expr) => {
+        match $of {
+            Numbers::I64($numbers) => $value,
+            Numbers::U32($numbers) => $value,
+            Numbers::I32($numbers) => $value,
+            Numbers::U8($numbers) => $value,
+        }
+    };
 }
 
 impl<'a> Numbers<'a> {
@@ -24,34 +41,32 @@ impl<'a> Numbers<'a> {
         match data {
             Data::I64(numbers) => Some(Numbers::I64(numbers)),
             Data::U32(numbers) => Some(Numbers::U32(numbers)),
+            Data::I32(numbers) => Some(Numbers::I32(numbers)),
+            Data::U8(numbers) => Some(Numbers::U8(numbers)),
             _ => None,
         }
     }
 
     #[inline(always)]
     pub(crate) fn at(&self, at: usize) -> i64 {
-        match self {
-            Numbers::I64(numbers) => numbers[at],
-            Numbers::U32(numbers) => numbers[at].into(),
-        }
+        each!(self, numbers => widened(numbers[at]))
     }
 
     #[inline(always)]
     fn get(&self, at: usize) -> Option<i64> {
-        match self {
-            Numbers::I64(numbers) => numbers.get(at).copied(),
-            Numbers::U32(numbers) => numbers.get(at).map(|number| (*number).into()),
-        }
+        each!(self, numbers => numbers.get(at).map(|number| widened(*number)))
     }
 
     /// Numbers at a distance from each other.
     #[inline(always)]
     fn fill(&self, (first, step): (usize, usize), to: &mut [i64]) {
-        match self {
-            Numbers::I64(numbers) => strided(&numbers[first..], step, to),
-            Numbers::U32(numbers) => strided(&numbers[first..], step, to),
-        }
+        each!(self, numbers => strided(&numbers[first..], step, to));
     }
+}
+
+#[inline(always)]
+fn widened<T: Into<i64>>(number: T) -> i64 {
+    number.into()
 }
 
 #[inline(always)]
@@ -89,9 +104,15 @@ impl<'a> Looked<'a> {
     ) -> Option<Looked<'a>> {
         let layout: Vec<Place> = operands.iter().map(place_of).collect();
         let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+        // Integers of fewer bits are the same numbers in 64.
+        let narrow = |id: NodeId| match kernel.graph.node(id) {
+            Node::Convert(narrow) if kernel.graph.dtype(*narrow) == DType::I32 => *narrow,
+            _ => id,
+        };
         let found = |id: NodeId| {
-            let of = |dtype| lie(kernel, id, dtype, ranges, &layout);
-            let lie = of(DType::I64).or_else(|| of(DType::U32))?;
+            let id = narrow(id);
+            let mut all = STORED.into_iter();
+            let lie = all.find_map(|dtype| lie(kernel, id, dtype, ranges, &layout))?;
             let numbers = Numbers::of(operands[lie.operand].columns[lie.column].data())?;
             let is_fixed = |i: usize| points.contains(&i) || lie.steps[i] == 0 || lengths[i] == 1;
             let fixed = (0..ranges.len()).all(is_fixed);
@@ -113,7 +134,7 @@ impl<'a> Looked<'a> {
             column,
             positions,
             otherwise: None,
-        } = kernel.graph.node(expression)
+        } = kernel.graph.node(narrow(expression))
         else {
             return None;
         };

@@ -92,3 +92,60 @@ fn rows_are_added_up_where_their_points_lie() {
         }
     }
 }
+
+/// Places and rows of fewer bits are those of 64, also through a list of places, and where one is outside.
+#[test]
+fn numbers_of_few_bits_are_those_of_many() {
+    let guards = ["PLACE == p", "a4[PLACE] == p"];
+    for (narrow, least) in [(DType::I32, -1), (DType::U8, 0)] {
+        for (number, guard) in guards.into_iter().enumerate() {
+            let result = |dtype: DType, outside: bool| {
+                let (t, wide) = (dtype.name(), dtype == DType::I64);
+                let at = |read: &str| {
+                    if wide {
+                        read.to_owned()
+                    } else {
+                        format!("i64({read})")
+                    }
+                };
+                let guard = guard.replace("PLACE", &at("a3[e]"));
+                let text = format!(
+                    "(f32[900], {t}[900], f32[300, 24], {t}[900], i64[80]) [p: 70, j: 24 | e: 900] f32 = sum a0[e] * a2[{}, j] if {guard}",
+                    at("a1[e]"),
+                );
+                let kernel: Kernel = text.parse().unwrap_or_else(|e| panic!("{text}: {e:?}"));
+                let place = |e: usize| ((e * e + 3 * e) % 74) as f64 + f64::from(least);
+                // A row that is not there, or a place that the list does not have.
+                let row = |e: usize| match (number, outside && e == 704) {
+                    (0, true) => 420.0,
+                    _ => ((e * 7) % 250) as f64,
+                };
+                let place = move |e: usize| match (number, outside && e == 704) {
+                    (1, true) => 81.0,
+                    (1, false) => place(e).max(0.0),
+                    _ => place(e),
+                };
+                let operands = [
+                    owned(DType::F32, &[900], |e| (e % 13) as f64 - 6.0),
+                    owned(dtype, &[900], row),
+                    owned(DType::F32, &[300, 24], |e| (e % 31) as f64 - 15.0),
+                    owned(dtype, &[900], place),
+                    owned(DType::I64, &[80], |e| (e * 3 % 80) as f64),
+                ];
+                let ranges = [(0, 70), (0, 24), (0, 900)];
+                let made = run(&kernel, &ranges, &chunks(&operands), &Options::default());
+                made.map(|mut made| bytes(&mut made))
+                    .map_err(|error| (error.fault, error.point))
+            };
+            for outside in [false, true] {
+                // The largest number of eight bits is below the number of rows.
+                if outside && narrow == DType::U8 && number == 0 {
+                    continue;
+                }
+                let (few, many) = (result(narrow, outside), result(DType::I64, outside));
+                assert_eq!(few.is_err(), outside, "{narrow} {guard}");
+                assert_eq!(few, many, "{narrow} {guard}, outside: {outside}");
+            }
+        }
+    }
+}
