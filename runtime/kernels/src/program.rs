@@ -32,7 +32,7 @@ pub(crate) struct Request<'a, 'r> {
     pub ranges: &'r [(i64, i64)],
     /// The usual number of values in one run.
     pub lengths: &'r [usize],
-    /// Whether lanes are output points and how many rows a strip has, if that is not to be chosen by these lengths.
+    /// True if lanes are output points, and the rows of a strip, where that is not to be chosen by these lengths.
     pub lanes: Option<(bool, usize)>,
     /// Whether a strip holds neighbours along the last output index only.
     pub apart: bool,

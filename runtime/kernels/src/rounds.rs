@@ -20,6 +20,13 @@ use ein_plan::{DType, Function};
 /// The code of all rounds (see [`ein_fused::rounds`]).
 type Address = unsafe extern "C" fn(*const *mut u8, i64, i64) -> i64;
 
+/// What is handed to steps that are called.
+struct Handed<'r> {
+    rounds: &'r CompiledRounds,
+    /// By place: the array from outside that lies there.
+    given: Vec<Option<&'r Array>>,
+}
+
 /// A loop whose rounds are compiled.
 #[derive(Debug)]
 pub struct CompiledRounds {
@@ -76,8 +83,13 @@ impl CompiledRounds {
             );
         };
         assert_eq!(given.len(), rounds.given.len(), "arrays from outside");
+        let mut handed = Handed {
+            rounds: self,
+            given: vec![None; rounds.places.len()],
+        };
         for (array, (_, place)) in given.iter().zip(&rounds.given) {
             check(array, *place);
+            handed.given[*place] = Some(array);
             // The code does not write where it is given something.
             addresses[*place] = start(array.data()).cast_mut();
         }
@@ -102,13 +114,13 @@ impl CompiledRounds {
         }
         let mut ended = Ended::Most as i64;
         addresses.push((&raw mut ended).cast());
-        addresses.push(std::ptr::from_ref(self).cast_mut().cast());
+        addresses.push((&raw mut handed).cast());
         let [first, most] = [first, most].map(|n| i64::try_from(n).unwrap_or(i64::MAX));
         let rooms = collected.iter();
         let most = rooms.fold(most, |most, room| most.min(room.shape()[0] as i64));
         // SAFETY: every place has an address of memory with its elements, of its type: arrays that were checked, which nobody else uses
         // meanwhile where they are written, or memory of this call; positions are checked by the code, and rounds end before what is
-        // collected is full. Steps that are called are handed these rounds.
+        // collected is full. What is handed to steps that are called is there until the code is left.
         let made = unsafe { (self.code)(addresses.as_ptr(), first, most) };
         drop(memory);
         let all = [Ended::Most, Ended::Until, Ended::Fault];
@@ -121,36 +133,41 @@ impl CompiledRounds {
 }
 
 /// A step that is called: 0, or 1 where it has a fault, or fails in another way.
-extern "C" fn step(rounds: *const CompiledRounds, number: i64, addresses: *const *mut u8) -> i64 {
+extern "C" fn step(handed: *const Handed<'_>, number: i64, addresses: *const *mut u8) -> i64 {
     let made = std::panic::catch_unwind(|| {
-        // SAFETY: the code hands on what `run` gives it, which is there until the code is left.
-        let (rounds, addresses) = unsafe {
-            let rounds = &*rounds;
-            (
-                rounds,
-                std::slice::from_raw_parts(addresses, rounds.rounds.places.len()),
-            )
+        // SAFETY: the code hands on what `run` gives it: this, and a table with an address for each place.
+        let (handed, addresses) = unsafe {
+            let handed = &*handed;
+            let count = handed.given.len();
+            (handed, std::slice::from_raw_parts(addresses, count))
         };
-        rounds.step(number as usize, addresses)
+        handed.step(number as usize, addresses)
     });
     i64::from(!made.unwrap_or(false))
 }
 
-impl CompiledRounds {
+impl Handed<'_> {
     /// Makes a step that is called; false if it has a fault.
     fn step(&self, number: usize, addresses: &[*mut u8]) -> bool {
-        let step = &self.rounds.steps[number];
+        let CompiledRounds { rounds, memos, .. } = self.rounds;
+        let step = &rounds.steps[number];
         let Some(loops) = &step.called else {
             return false;
         };
-        let array = |place: &usize| {
-            let kind = &self.rounds.places[*place];
+        let made = step.operands.iter().map(|place| {
+            let kind = &rounds.places[*place];
             let shape = kind.shape.iter().map(|n| *n as usize).collect();
-            let data = copied(kind.dtype, addresses[*place], kind.elements() as usize);
-            Array::new(shape, data).expect("a place has as many elements as its sizes say")
-        };
-        let arrays: Vec<Array> = step.operands.iter().map(array).collect();
-        let chunks = arrays.iter().map(|array| Chunk {
+            let copy = || copied(kind.dtype, addresses[*place], kind.elements() as usize);
+            let array = || Array::new(shape, copy());
+            match self.given[*place] {
+                Some(_) => None,
+                None => Some(array().expect("a place has as many elements as its sizes say")),
+            }
+        });
+        let made: Vec<Option<Array>> = made.collect();
+        let arrays = step.operands.iter().zip(&made);
+        let arrays = arrays.filter_map(|(place, made)| made.as_ref().or(self.given[*place]));
+        let chunks = arrays.map(|array| Chunk {
             columns: vec![array],
             start: vec![0; array.shape().len()],
         });
@@ -161,10 +178,10 @@ impl CompiledRounds {
             kernel: &step.kernel,
             loops,
         };
-        let memo = Some(&self.memos[number]);
+        let memo = Some(&memos[number]);
         match execute(scheduled, &ranges, &chunks, &Options::default(), memo) {
             Ok(results) => {
-                let (data, place) = (results[0].data(), &self.rounds.places[step.result]);
+                let (data, place) = (results[0].data(), &rounds.places[step.result]);
                 assert_eq!(data.dtype(), place.dtype, "the type of a place");
                 assert_eq!(data.len() as u64, place.elements(), "the sizes of a place");
                 put(data, addresses[step.result]);

@@ -187,7 +187,7 @@ struct Builder<'p> {
 impl Builder<'_> {
     /// A place for a relation of this type.
     fn place(&mut self, kind: &RelationType, name: &str) -> Result<usize, String> {
-        // What a site has of it is all of it; sites without it do not make these rounds.
+        // A site has all of it or nothing; sites without it do not make these rounds.
         if !kind.keys.is_empty() {
             return Err(format!("`{name}` is not whole at a site"));
         }
@@ -348,7 +348,7 @@ impl Builder<'_> {
     }
 }
 
-/// Whether the code calls for a kernel: an operation on whole arrays, or a reduction that keeps several numbers of a result.
+/// Returns true if the code calls for a kernel: an operation on whole arrays, or a reduction that keeps several numbers of a result.
 fn is_called(kernel: &Kernel) -> bool {
     let reduced = kernel.indices.len() - kernel.output_rank as usize;
     match kernel.reduction {

@@ -3,7 +3,8 @@
 //! Fewest transfers alone would do everything at one site. Each statement may exceed its even share of the work by
 //! (κ - 1) times the larger of its own part and 2 % of the whole program's; so heavy statements are balanced by
 //! themselves, and small ones may be repeated or done at one site. The smallest ones, together at most 2 %, are
-//! free, and so are those of loops whose rounds take less time than a message does. Where no mesh can balance a statement, its limit grows to the best that one can. Must not know prices.
+//! free, and so are those of loops whose rounds take less time than a message does. Where no mesh can balance a
+//! statement, its limit grows to the best that one can. Must not know prices.
 //!
 //! ```text
 //! κ 1.25, 8 sites, a product with all the work: at most 1.25/8 of it, that is 7 or 8 sites take part

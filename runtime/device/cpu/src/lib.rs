@@ -88,7 +88,7 @@ impl Device for Cpu {
 
     fn workers(&self, workers: &Workers<'_>) -> Result<ThreadPool, ThreadPoolBuildError> {
         let cores = workers.cores.to_vec();
-        // What waits while its pool computes may be where that is; so may a thread of the pool that also does what is done alone.
+        // A thread that waits while its pool computes may be where that is; so may one of the pool that also does what is done alone.
         if cores.len() == workers.threads {
             ein_kernels::cores::keep_to(&cores);
         }

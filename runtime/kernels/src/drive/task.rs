@@ -134,7 +134,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         let mut moved = 0;
         for unit in units {
             self.place(&mut machine, &unit_loops, moved);
-            // What the outputs say is computed for all rows that a strip may have.
+            // Values that follow from the outputs are computed for all rows that a strip may have.
             machine.extents.sizes[..nest.rows()].copy_from_slice(&most[..nest.rows()]);
             for level in moved + 1..=nest.unit.len() {
                 machine.execute(level);
