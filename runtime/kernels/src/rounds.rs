@@ -20,7 +20,7 @@ use ein_plan::{DType, Function};
 /// The code of all rounds (see [`ein_fused::rounds`]).
 type Address = unsafe extern "C" fn(*const *mut u8, i64, i64) -> i64;
 
-/// What is handed to steps that are called.
+/// A called step gets these: the rounds, and the arrays from outside.
 struct Handed<'r> {
     rounds: &'r CompiledRounds,
     /// By place: the array from outside that lies there.
