@@ -344,6 +344,32 @@ fn small_rounds_are_made_at_one_site() {
     }
 }
 
+/// A chain that every site computes says when the loop ends, and one site has the rest: all make the same rounds, step by step.
+#[test]
+fn sites_that_have_parts_of_a_loop_make_its_rounds_alike() {
+    let text = "param b: f64[20] = 1
+        repeat t < 5000 until e < 1e-13 {
+          state x[i] = b[i]
+          state y[j<20] = 1/f64(j+3)
+          e = norm[j] y[j]
+          s = sum[j] y[j]*exp(-0.1*j)
+          next y[j] = 0.99*y[j] + 1e-15*s
+          next x[i] = 0.99*x[i] + 0.01*b[i]
+        }
+        output x; output t";
+    assert!(rounds(text).contains("compiled whole"), "{}", rounds(text));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("b.npy");
+    Tensor::noise(&[20], 3).write_f64(&file);
+    let text = text.replace("param b: f64[20] = 1", "input b: f64[20]");
+    let input = format!("b={}", file.display());
+    let wanted = output(&text, "t", &["--input", &input]);
+    for sites in &SITES[1..] {
+        let found = output(&text, "t", &["--sites", sites, "--input", &input]);
+        found.assert_close(&wanted, 0.0, sites);
+    }
+}
+
 /// Rounds that are few, or too large, are made step by step, and the plan says why.
 #[test]
 fn plans_say_why_rounds_are_made_step_by_step() {

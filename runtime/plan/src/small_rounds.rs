@@ -16,7 +16,7 @@ use crate::loops::{BlockId, Bound, LoopValue};
 use crate::plan::{Operation, Plan, Step};
 use crate::points::{Point, Update};
 use crate::reduction::Reduction;
-use crate::relation::RelationType;
+use crate::relation::{AxisRole, RelationType};
 use crate::schedule::{LoopKernel, choose};
 use std::collections::BTreeMap;
 
@@ -147,6 +147,7 @@ impl Plan {
                 until: None,
             },
             known: BTreeMap::new(),
+            sites: None,
         };
         builder.states()?;
         for step in &self.steps[repeat.first as usize..repeat.end as usize] {
@@ -182,12 +183,14 @@ struct Builder<'p> {
     rounds: SmallRounds,
     /// The places of relations.
     known: BTreeMap<RelationId, usize>,
+    /// Which sites have what rounds make.
+    sites: Option<Vec<AxisRole>>,
 }
 
 impl Builder<'_> {
     /// A place for a relation of this type.
     fn place(&mut self, kind: &RelationType, name: &str) -> Result<usize, String> {
-        // A site has all of it or nothing; sites without it do not make these rounds.
+        // A site has all of it or nothing.
         if !kind.keys.is_empty() {
             return Err(format!("`{name}` is not whole at a site"));
         }
@@ -207,12 +210,24 @@ impl Builder<'_> {
         Ok(self.rounds.places.len() - 1)
     }
 
+    /// A place for a relation that rounds make, or carry. All are at the same sites: one that had some of them alone would make its rounds step by
+    /// step, with sums in another order, and might not end with the others.
+    fn made(&mut self, kind: &RelationType, name: &str) -> Result<usize, String> {
+        let axes = kind.placement.roles.iter().zip(&self.plan.mesh.axes);
+        let roles = axes.filter(|(_, count)| **count > 1);
+        let sites: Vec<AxisRole> = roles.map(|(role, _)| *role).collect();
+        if *self.sites.get_or_insert_with(|| sites.clone()) != sites {
+            return Err(format!("`{name}` is at other sites than others"));
+        }
+        self.place(kind, name)
+    }
+
     fn states(&mut self) -> Result<(), String> {
         let block = &self.plan.repeat(self.block).block;
         for (number, state) in (0u32..).zip(&block.states) {
             let kind = self.plan.state_kind(self.block, number);
             let kind = kind.ok_or("a state has no type")?;
-            let place = self.place(kind, &self.plan.step(state.next).tensor)?;
+            let place = self.made(kind, &self.plan.step(state.next).tensor)?;
             self.rounds.states.push(RoundState { place, next: place });
         }
         Ok(())
@@ -265,7 +280,7 @@ impl Builder<'_> {
                 let points = self.points(step, kernel);
                 let result = match &points {
                     Some((place, _)) => *place,
-                    None => self.place(&step.kind, name)?,
+                    None => self.made(&step.kind, name)?,
                 };
                 self.known.insert(step.result, result);
                 self.rounds.steps.push(RoundStep {
@@ -340,7 +355,7 @@ impl Builder<'_> {
                 return Err("the values of the rounds do not lie one behind the other".into());
             }
             let value = self.operand(collected.value)?;
-            let all = self.place(kind, &block.name)?;
+            let all = self.made(kind, &block.name)?;
             self.rounds.collected.push((value, all));
         }
         self.rounds.until = block.until.map(|until| self.operand(until)).transpose()?;

@@ -41,9 +41,8 @@ pub fn resting(shape: &[u64], counts: Counts, objective: &Objective, copies: boo
 /// The conversions of a tensor that depend on where it rests: what is converted, where it is made, and where it is read.
 type Moves = (usize, Option<Roles>, Vec<Roles>);
 
-/// The best place to rest for every tensor, by tensor; of equal ones that which takes the least memory, and for values of loops of small rounds
-/// first one without pieces. `only`:
-/// places that are decided.
+/// The best place to rest for every tensor, by tensor; of equal ones that which takes the least memory, and for values of loops of small
+/// rounds first one without pieces. `only`: places that are decided.
 pub fn rests(
     problem: &Problem,
     model: &Model,
