@@ -6,7 +6,7 @@
 #![allow(dead_code)]
 
 use ein_array::{Array, Data};
-use ein_kernels::{Chunk, Fault};
+use ein_kernels::{Chunk, Fault, Fusion, Options, run};
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar};
 use half::{bf16, f16};
 
@@ -441,6 +441,29 @@ pub fn close(dtype: DType, got: f64, want: f64, scale: f64) -> bool {
         _ => return false,
     };
     (got - stored).abs() <= unit * (scale.max(want.abs()) + 1e-3)
+}
+
+/// Runs a kernel at these ranges with and without compiled groups, and compares the results with the definition's.
+pub fn check(kernel: &Kernel, ranges: &[(u64, u64)], owned: &[Owned]) {
+    let wanted = interpret(kernel, ranges, owned);
+    let wanted = wanted.unwrap_or_else(|error| panic!("{kernel}: {error:?}"));
+    for fusion in [Fusion::Never, Fusion::Always] {
+        let options = Options {
+            fusion,
+            ..Options::default()
+        };
+        let found = run(kernel, ranges, &chunks(owned), &options);
+        let found = found.unwrap_or_else(|error| panic!("{kernel}: {error:?}"));
+        let found = found[0].data();
+        assert_eq!(found.len(), wanted.len(), "{kernel}");
+        for (at, (value, scale)) in wanted.iter().enumerate() {
+            let (got, want) = (found.get(at).as_f64(), value.f());
+            assert!(
+                close(kernel.output[0], got, want, *scale),
+                "{kernel} over {ranges:?}: {got} for {want} at {at}"
+            );
+        }
+    }
 }
 
 /// An array filled by `f(element number)`.
