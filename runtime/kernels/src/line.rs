@@ -8,7 +8,7 @@
 #![allow(unsafe_code)]
 
 use crate::Chunk;
-use crate::looked::Looked;
+use crate::looked::{Looked, Points};
 use crate::program::place_of;
 use ein_array::Data;
 use ein_plan::schedule::access::{Place, StridedAccess, lie_but_one, merged};
@@ -209,6 +209,35 @@ impl<T: Value> Elements<'_, T> {
 }
 
 impl<T: Value> Elements<'_, T> {
+    /// Where the elements of some points begin; `None` if the row of one is outside.
+    #[inline(always)]
+    pub(crate) fn firsts(&self, points: Points<'_>, to: &mut Vec<usize>) -> Option<()> {
+        let (first, step) = self.at;
+        to.clear();
+        let Some((looked, (start, count), stride)) = &self.row else {
+            return points.try_each(|_, point| {
+                to.push(first + point * step);
+                Some(())
+            });
+        };
+        looked.of_points(points, to)?;
+        let (start, count) = (*start as usize, *count as usize);
+        let mut inside = true;
+        for to in &mut *to {
+            // A number below the first row is one far above the last one.
+            let row = to.wrapping_sub(start);
+            inside &= row < count;
+            *to = first.wrapping_add(row.wrapping_mul(*stride));
+        }
+        if step > 0 {
+            points.try_each(|at, point| {
+                to[at] = to[at].wrapping_add(point * step);
+                Some(())
+            })?;
+        }
+        inside.then_some(())
+    }
+
     /// Changes a number by the element of each of some points; `None` if one is read outside.
     #[inline(always)]
     fn each(&self, points: Range<usize>, to: &mut [T], change: impl Fn(T, T) -> T) -> Option<()> {
@@ -278,11 +307,23 @@ impl<T: Value> Factor<'_, T> {
         Some(())
     }
 
+    /// The numbers of points in any order; `None` if one is read outside.
     #[inline(always)]
-    pub(crate) fn at(&self, point: usize) -> Option<T> {
+    pub(crate) fn of_points(&self, points: Points<'_>, to: &mut Vec<T>) -> Option<()> {
+        to.clear();
         match self {
-            Factor::Constant(x) => Some(*x),
-            Factor::Read(elements) => Some(elements.all[elements.first(point)?]),
+            Factor::Constant(x) => points.try_each(|_, _| {
+                to.push(*x);
+                Some(())
+            }),
+            Factor::Read(elements) if elements.row.is_none() => {
+                points.of(elements.all, elements.at, to, |x| x);
+                Some(())
+            }
+            Factor::Read(elements) => points.try_each(|_, point| {
+                to.push(elements.all[elements.first(point)?]);
+                Some(())
+            }),
         }
     }
 }

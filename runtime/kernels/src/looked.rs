@@ -84,6 +84,54 @@ fn strided<T: Copy + Into<i64>>(numbers: &[T], step: usize, to: &mut [i64]) {
     }
 }
 
+/// Some points of a kernel.
+#[derive(Clone, Copy)]
+pub(crate) enum Points<'p> {
+    /// One after the other, from the first on, so many.
+    Neighbours(usize, usize),
+    /// The lower halves of these numbers.
+    Listed(&'p [u64]),
+}
+
+impl Points<'_> {
+    /// Appends what is made of the elements of the points, of which the first one's lies at a place, and the next one's so far from there.
+    #[inline(always)]
+    pub(crate) fn of<T: Copy, U>(
+        self,
+        all: &[T],
+        (first, step): (usize, usize),
+        to: &mut Vec<U>,
+        made: impl Fn(T) -> U,
+    ) {
+        match (self, step) {
+            (Points::Neighbours(point, count), 1) => {
+                let all = &all[first + point..][..count];
+                to.extend(all.iter().map(|x| made(*x)));
+            }
+            (Points::Neighbours(point, count), _) => {
+                let all = (point..point + count).map(|point| all[first + point * step]);
+                to.extend(all.map(made));
+            }
+            (Points::Listed(points), _) => {
+                let points = points.iter().map(|point| *point as u32 as usize);
+                to.extend(points.map(|point| made(all[first + point * step])));
+            }
+        }
+    }
+
+    /// Calls a function with each point.
+    #[inline(always)]
+    pub(crate) fn try_each(self, mut of: impl FnMut(usize, usize) -> Option<()>) -> Option<()> {
+        match self {
+            Points::Neighbours(point, count) => (0..count).try_for_each(|at| of(at, point + at)),
+            Points::Listed(points) => {
+                let mut points = points.iter().enumerate();
+                points.try_for_each(|(at, point)| of(at, *point as u32 as usize))
+            }
+        }
+    }
+}
+
 /// A number for each point.
 pub(crate) struct Looked<'a> {
     /// The numbers as they lie: the first point's, and how far the next one's is from there.
@@ -159,6 +207,20 @@ impl<'a> Looked<'a> {
         };
         let at = usize::try_from(number.wrapping_sub(first)).ok()?;
         list.get(at)
+    }
+
+    /// The numbers of points in any order, negative ones as the largest; `None` if one is read outside of its list.
+    #[inline(always)]
+    pub(crate) fn of_points(&self, points: Points<'_>, to: &mut Vec<usize>) -> Option<()> {
+        each!(&self.numbers, numbers => {
+            points.of(numbers, self.at, to, |number| widened(number) as usize);
+        });
+        if let Some((list, first)) = self.list {
+            for to in to {
+                *to = list.get(to.wrapping_sub(first as usize))? as usize;
+            }
+        }
+        Some(())
     }
 
     /// The numbers of some points; `None` if one is read outside of its list.

@@ -9,6 +9,7 @@
 
 use crate::Chunk;
 use crate::line::{Elements, Sight, Value};
+use crate::looked::Points;
 use crate::wide::{self, Job};
 use crate::{memory, parallel, stream};
 use ein_array::{Array, Data};
@@ -21,6 +22,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const LANES: usize = 32;
 /// Terms that a lane adds up before its sum goes on as f64.
 const STRETCH: usize = 8 * LANES;
+/// Points whose rows are looked up together.
+const TOGETHER: usize = 256;
 /// Points that are worth a task of their own.
 const TASK: usize = 1 << 15;
 
@@ -62,7 +65,7 @@ fn of_type<T: Float>(
     let inside = AtomicBool::new(true);
     let each = (TASK / width.max(1)).max(1);
     parallel::chunks_mut(to, each, |part, to| {
-        let there = wide::run(Points {
+        let there = wide::run(Part {
             sides: &sides,
             width,
             points: part * each..part * each + to.len(),
@@ -94,7 +97,7 @@ impl Float for f64 {
 }
 
 /// Some points.
-struct Points<'t, 'a, T> {
+struct Part<'t, 'a, T> {
     sides: &'t [Elements<'a, T>; 2],
     width: usize,
     points: Range<usize>,
@@ -103,7 +106,7 @@ struct Points<'t, 'a, T> {
     to: &'t mut [T],
 }
 
-impl<T: Float> Job for Points<'_, '_, T> {
+impl<T: Float> Job for Part<'_, '_, T> {
     /// True if all rows are inside.
     type Output = bool;
     #[inline(always)]
@@ -115,27 +118,29 @@ impl<T: Float> Job for Points<'_, '_, T> {
     }
 }
 
-impl<T: Float> Points<'_, '_, T> {
+impl<T: Float> Part<'_, '_, T> {
     #[inline(always)]
     fn all(self, term: impl Fn(T, T) -> T + Copy) -> bool {
         let [a, b] = self.sides;
-        let (width, end) = (self.width, self.points.end);
-        for (to, point) in self.to.iter_mut().zip(self.points) {
-            let (Some(from), Some(other)) = (a.first(point), b.first(point)) else {
+        let width = self.width;
+        let [mut of_a, mut of_b] = [vec![], vec![]];
+        let mut first = self.points.start;
+        for to in self.to.chunks_mut(TOGETHER) {
+            let points = Points::Neighbours(first, to.len());
+            first += to.len();
+            if a.firsts(points, &mut of_a).is_none() || b.firsts(points, &mut of_b).is_none() {
                 return false;
-            };
-            if point + 1 < end {
-                for side in self.sides {
-                    if let Some(next) = side.first(point + 1) {
-                        stream::ahead(side.all, next..next + width);
+            }
+            for (at, to) in to.iter_mut().enumerate() {
+                for (side, firsts) in [(a, &of_a), (b, &of_b)] {
+                    if let Some(next) = firsts.get(at + 1) {
+                        stream::ahead(side.all, *next..*next + width);
                     }
                 }
+                let (from, other) = (of_a[at], of_b[at]);
+                let (a, b) = (&a.all[from..from + width], &b.all[other..other + width]);
+                *to = T::stored(sum(a, b, term));
             }
-            *to = T::stored(sum(
-                &a.all[from..from + width],
-                &b.all[other..other + width],
-                term,
-            ));
         }
         true
     }
@@ -157,14 +162,17 @@ fn sum<T: Float>(a: &[T], b: &[T], term: impl Fn(T, T) -> T + Copy) -> f64 {
         for ((sum, a), b) in sums.iter_mut().zip(last_a).zip(last_b) {
             *sum = *sum + term(*a, *b);
         }
-        let mut half = LANES / 2;
-        while half > 0 {
-            for lane in 0..half {
-                sums[lane] = sums[lane] + sums[lane + half];
-            }
-            half /= 2;
-        }
-        total += sums[0].into();
+        let sums: [T; 16] = halved(sums);
+        let sums: [T; 8] = halved(sums);
+        let sums: [T; 4] = halved(sums);
+        let sums: [T; 2] = halved(sums);
+        total += (sums[0] + sums[1]).into();
     }
     total
+}
+
+/// The sums of two lanes each, half as many.
+#[inline(always)]
+fn halved<T: Float, const N: usize, const HALF: usize>(sums: [T; N]) -> [T; HALF] {
+    std::array::from_fn(|lane| sums[lane] + sums[lane + HALF])
 }

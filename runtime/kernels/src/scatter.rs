@@ -12,6 +12,7 @@
 mod lines;
 mod pieces;
 mod products;
+mod row_sums;
 mod rows;
 mod strips;
 mod table;

@@ -9,15 +9,15 @@
 //! [v, h | e] sum w[e] * x[src[e], h] if dst[e] == v   ->   v: the points e with dst[e] == v; of each, w[e] * x[src[e], ..]
 //! ```
 
+use super::row_sums::RowSums;
 use crate::Chunk;
 use crate::carrier::Rule;
-use crate::line::{FACTORS, Line, Scaled, Sight, Value};
+use crate::line::{Line, Scaled, Sight, Value};
 use crate::looked::Looked;
 use crate::math::{max_nan, min_nan};
 use crate::parallel;
 use crate::segment::Segment;
-use crate::stream;
-use crate::wide::{self, Job};
+use crate::wide;
 use ein_array::Array;
 use ein_plan::schedule::guard::Solved;
 use ein_plan::{DType, Kernel, Reduction};
@@ -36,9 +36,6 @@ const TASK: usize = 1 << 11;
 const COUNTED: usize = 4;
 /// Most threads that do not sort faster together than one counts.
 const FEW_THREADS: usize = 4;
-/// How many bytes of lines are asked for ahead, and of how many points.
-const AHEAD: usize = 4 << 10;
-const POINTS_AHEAD: (usize, usize) = (2, 16);
 
 /// A scatter in this form, over a row of the output for each value of the index that its guard gives.
 pub(super) struct Rows<'a> {
@@ -53,12 +50,12 @@ pub(super) struct Rows<'a> {
     pub(super) plain: bool,
 }
 
-/// Runs the loops of one function over some rows of the output.
+/// Runs the loops of one function over some rows of the output, in blocks of at most so many columns.
 macro_rules! part {
-    ($of:ident, $line:ident, ($order:ident, $rows:ident, $ends:ident), ($reduction:ident, $start:ident), $wider:expr, $add:expr, $store:ident) => {
-        wide::run(Part {
-            rows: $of,
+    ($of:ident, $line:ident, ($order:ident, $rows:ident, $ends:ident), ($reduction:ident, $start:ident), $wider:expr, $add:expr, $store:ident, $block:literal) => {
+        wide::run(RowSums::<'_, '_, _, _, _, _, _, $block> {
             line: $line,
+            width: $of.width,
             order: $order,
             of: $rows,
             ends: $ends,
@@ -190,20 +187,21 @@ impl<'a> Rows<'a> {
     fn order(&self) -> Option<Vec<u64>> {
         let (start, length) = self.solved;
         let outside = AtomicBool::new(false);
-        let place = |point: usize| {
-            let Some(row) = self.to.get(point) else {
-                outside.store(true, Ordering::Relaxed);
-                return u64::MAX;
-            };
-            let row = row.wrapping_sub(start);
-            match (0..length).contains(&row) {
-                true => (row as u64) << 32 | point as u64,
-                false => u64::MAX,
-            }
-        };
         let mut order = vec![0; self.points];
         parallel::chunks_mut(&mut order, TASK, |part, to| {
-            (to.iter_mut().zip(part * TASK..)).for_each(|(to, point)| *to = place(point));
+            let points = part * TASK..part * TASK + to.len();
+            let mut rows = vec![0; to.len()];
+            if self.to.fill(points.clone(), &mut rows).is_none() {
+                outside.store(true, Ordering::Relaxed);
+                return;
+            }
+            for ((to, row), point) in to.iter_mut().zip(rows).zip(points) {
+                let row = row.wrapping_sub(start);
+                *to = match (0..length).contains(&row) {
+                    true => (row as u64) << 32 | point as u64,
+                    false => u64::MAX,
+                };
+            }
         });
         if outside.into_inner() {
             return None;
@@ -279,7 +277,7 @@ impl<'a> Rows<'a> {
     ) -> bool {
         let store = |at: usize, sums: &[f64]| to.set_floats(at, sums);
         macro_rules! sums {
-            ($add:expr) => {
+            ($add:expr, $block:literal) => {
                 part!(
                     self,
                     line,
@@ -287,15 +285,16 @@ impl<'a> Rows<'a> {
                     (reduction, start),
                     wider,
                     $add,
-                    store
+                    store,
+                    $block
                 )
             };
         }
         match reduction {
-            Reduction::Max => sums!(max_nan),
-            Reduction::Min => sums!(min_nan),
-            Reduction::Prod => sums!(|x, y| x * y),
-            _ => sums!(|x, y| x + y),
+            Reduction::Max => sums!(max_nan, 8),
+            Reduction::Min => sums!(min_nan, 8),
+            Reduction::Prod => sums!(|x, y| x * y, 8),
+            _ => sums!(|x, y| x + y, 32),
         }
     }
 
@@ -309,7 +308,7 @@ impl<'a> Rows<'a> {
     ) -> bool {
         let store = |at: usize, sums: &[i64]| to.set_integers(at, sums);
         macro_rules! sums {
-            ($add:expr) => {
+            ($add:expr, $block:literal) => {
                 part!(
                     self,
                     line,
@@ -317,156 +316,16 @@ impl<'a> Rows<'a> {
                     (reduction, start),
                     |x: i64| x,
                     $add,
-                    store
+                    store,
+                    $block
                 )
             };
         }
         match reduction {
-            Reduction::Max => sums!(i64::max),
-            Reduction::Min => sums!(i64::min),
-            Reduction::Prod => sums!(i64::wrapping_mul),
-            _ => sums!(i64::wrapping_add),
+            Reduction::Max => sums!(i64::max, 8),
+            Reduction::Min => sums!(i64::min, 8),
+            Reduction::Prod => sums!(i64::wrapping_mul, 8),
+            _ => sums!(i64::wrapping_add, 8),
         }
-    }
-}
-
-/// Some rows of the output.
-struct Part<'t, 'a, T, A, W, F, S> {
-    rows: &'t Rows<'a>,
-    line: &'t Scaled<'a, T>,
-    order: &'t [u64],
-    of: Range<usize>,
-    ends: &'t [usize],
-    start: A,
-    /// True if rows without points are as they should be in an output of zeros.
-    starts_as_zeros: bool,
-    wider: W,
-    add: F,
-    store: S,
-}
-
-impl<T, A, W, F, S> Job for Part<'_, '_, T, A, W, F, S>
-where
-    T: Value,
-    A: Copy,
-    W: Fn(T) -> A + Copy,
-    F: Fn(A, A) -> A + Copy,
-    S: FnMut(usize, &[A]),
-{
-    /// True if all is read inside.
-    type Output = bool;
-    #[inline(always)]
-    fn run(mut self) -> bool {
-        let width = self.rows.width;
-        let (mut sums, mut total) = (vec![self.start; width], vec![self.start; width]);
-        let mut at = 0;
-        for row in self.of.clone() {
-            let begin = at;
-            while at < self.order.len() && (self.order[at] >> 32) as usize == row {
-                at += 1;
-            }
-            let place = (row - self.of.start) * width;
-            if begin == at {
-                if !self.starts_as_zeros {
-                    sums.fill(self.start);
-                    (self.store)(place, &sums);
-                }
-                continue;
-            }
-            let Some(several) = self.row(begin..at, &mut sums, &mut total) else {
-                return false;
-            };
-            (self.store)(place, if several { &total } else { &sums });
-        }
-        true
-    }
-}
-
-impl<T, A, W, F, S> Part<'_, '_, T, A, W, F, S>
-where
-    T: Value,
-    A: Copy,
-    W: Fn(T) -> A + Copy,
-    F: Fn(A, A) -> A + Copy,
-    S: FnMut(usize, &[A]),
-{
-    /// Adds up the lines of a row; whether the sum is in `total`, since its points are of several parts. `None` if something is outside.
-    #[inline(always)]
-    fn row(&self, points: Range<usize>, sums: &mut [A], total: &mut [A]) -> Option<bool> {
-        let point = |at: usize| (self.order[at] & u64::from(u32::MAX)) as usize;
-        let (mut several, mut end) = (false, 0);
-        let ahead = AHEAD / (self.rows.width * size_of::<T>());
-        let ahead = ahead.clamp(POINTS_AHEAD.0, POINTS_AHEAD.1);
-        for at in points.clone() {
-            let number = point(at);
-            if number >= end {
-                if at > points.start {
-                    self.close(&mut several, sums, total);
-                }
-                sums.fill(self.start);
-                end = self.ends[self.ends.partition_point(|end| *end <= number)];
-            }
-            self.add_line(number, sums)?;
-            if let Some(next) = self.order.get(at + ahead)
-                && let Some(first) = self
-                    .line
-                    .elements
-                    .first((next & u64::from(u32::MAX)) as usize)
-            {
-                stream::ahead(self.line.elements.all, first..first + self.rows.width);
-            }
-        }
-        if several {
-            self.close(&mut several, sums, total);
-        }
-        Some(several)
-    }
-
-    /// Adds the sums of a part to those of the parts before.
-    #[inline(always)]
-    fn close(&self, several: &mut bool, sums: &[A], total: &mut [A]) {
-        if !*several {
-            total.copy_from_slice(sums);
-            *several = true;
-            return;
-        }
-        for (total, sum) in total.iter_mut().zip(sums) {
-            *total = (self.add)(*total, *sum);
-        }
-    }
-
-    #[inline(always)]
-    fn add_line(&self, point: usize, sums: &mut [A]) -> Option<()> {
-        let from = self.line.elements.first(point)?;
-        let line = &self.line.elements.all[from..from + sums.len()];
-        let (add, wider) = (self.add, self.wider);
-        match &self.line.factors[..] {
-            [] => {
-                for (sum, x) in sums.iter_mut().zip(line) {
-                    *sum = add(*sum, wider(*x));
-                }
-            }
-            [factor] => {
-                let factor = factor.at(point)?;
-                for (sum, x) in sums.iter_mut().zip(line) {
-                    *sum = add(*sum, wider(x.times(factor)));
-                }
-            }
-            [factor, more @ ..] => {
-                let factor = factor.at(point)?;
-                let mut others = [factor; FACTORS];
-                for (to, other) in others.iter_mut().zip(more) {
-                    *to = other.at(point)?;
-                }
-                let others = &others[..more.len()];
-                for (sum, x) in sums.iter_mut().zip(line) {
-                    let x = others
-                        .iter()
-                        .fold(x.times(factor), |x, other| x.times(*other));
-                    *sum = add(*sum, wider(x));
-                }
-            }
-        }
-        Some(())
     }
 }
