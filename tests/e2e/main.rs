@@ -7,6 +7,7 @@ mod costs;
 mod digits;
 mod examples;
 mod families;
+mod forms;
 mod functions;
 mod functions_of_functions;
 mod fuzz;

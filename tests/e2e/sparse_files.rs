@@ -52,7 +52,10 @@ fn sparse_files_on_any_number_of_sites() {
                 true => std::process::Command::new(at("p")),
                 false => einc_command(&["run", "p.ein"]),
             };
-            let said = run(command.args(["--sites", sites]).current_dir(&folder)).success();
+            let said = run(command
+                .args(["--formats", "list", "--sites", sites])
+                .current_dir(&folder))
+            .success();
             let z = Tensor::read(&at("z.npy"));
             assert_eq!(z.data, wanted, "{sites} sites");
             assert!(said.stdout.contains("same = 0.0\n"), "{said}");
@@ -135,12 +138,16 @@ fn sums_over_lists_are_those_of_dense_inputs() {
         };
         let dense = einc(&["--formats", "dense"]);
         for sites in ["1", "2", "3", "4", "5"] {
-            assert_eq!(einc(&["--sites", sites]), dense, "{file} on {sites} sites");
+            assert_eq!(
+                einc(&["--formats", "list", "--sites", sites]),
+                dense,
+                "{file} on {sites} sites"
+            );
             // A program that was built for a list of another length plans again.
             let mut command = std::process::Command::new(at("p"));
             command
                 .args(given(file))
-                .args(["--sites", sites])
+                .args(["--formats", "list", "--sites", sites])
                 .current_dir(&folder);
             assert_eq!(
                 run(&mut command).success().stdout,
@@ -158,7 +165,7 @@ fn sums_over_lists_are_those_of_dense_inputs() {
         .success()
         .stdout
     };
-    assert!(plan(&[]).contains("A.values"));
+    assert!(plan(&["--formats", "list"]).contains("A.values"));
     assert!(!plan(&["--formats", "dense"]).contains("A.values"));
 }
 
@@ -242,10 +249,21 @@ fn batches_of_sparse_rows_train_as_dense_ones_do() {
         std::fs::write(at("x.svm"), features(43, count)).unwrap();
         let (_, dense) = trained(&mut einc_command(&["run", "p.ein", "--formats", "dense"]));
         for sites in ["1", "2", "3", "4", "5"] {
-            let (said, lists) = trained(&mut einc_command(&["run", "p.ein", "--sites", sites]));
+            let (said, lists) = trained(&mut einc_command(&[
+                "run",
+                "p.ein",
+                "--formats",
+                "list",
+                "--sites",
+                sites,
+            ]));
             lists.assert_close(&dense, 1e-4, &format!("{count} on {sites} sites: {said}"));
-            let (said, lists) =
-                trained(std::process::Command::new(at("p")).args(["--sites", sites]));
+            let (said, lists) = trained(std::process::Command::new(at("p")).args([
+                "--formats",
+                "list",
+                "--sites",
+                sites,
+            ]));
             lists.assert_close(
                 &dense,
                 1e-4,
@@ -253,7 +271,7 @@ fn batches_of_sparse_rows_train_as_dense_ones_do() {
             );
         }
     }
-    let plan = run(einc_command(&["plan", "p.ein"])
+    let plan = run(einc_command(&["plan", "p.ein", "--formats", "list"])
         .args(given)
         .current_dir(&folder))
     .success();
@@ -377,7 +395,7 @@ fn attention_over_a_graph_is_that_of_a_dense_input() {
     };
     let dense = given(&["--formats", "dense"]);
     for sites in ["1", "2", "3", "4", "5"] {
-        for (of_list, (dense, name)) in given(&["--sites", sites])
+        for (of_list, (dense, name)) in given(&["--formats", "list", "--sites", sites])
             .iter()
             .zip(dense.iter().zip(names))
         {
@@ -426,7 +444,10 @@ fn ratings_are_factored_without_the_dense_matrix() {
     let mut told = vec![];
     for sites in ["1", "2", "3"] {
         let mut command = std::process::Command::new(at("p"));
-        let said = run(command.args(["--sites", sites]).current_dir(&folder)).success();
+        let said = run(command
+            .args(["--formats", "list", "--sites", sites])
+            .current_dir(&folder))
+        .success();
         assert!(said.stdout.contains("n = 4000\n"), "{said}");
         let loss = said
             .stdout
@@ -478,7 +499,7 @@ fn features_that_a_file_does_not_name_are_zeros() {
             .current_dir(&folder))
     };
     for sites in ["1", "2", "3", "4", "5"] {
-        for formats in ["auto", "dense"] {
+        for formats in ["auto", "list", "dense"] {
             let base = ["--sites", sites, "--formats", formats];
             assert_eq!(start(&base).success().stdout, told("0. 0."));
             let wide = start(&[&base[..], &["--dim", "D=6"]].concat()).success();

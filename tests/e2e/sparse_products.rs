@@ -74,14 +74,17 @@ fn products_of_two_files_are_those_of_dense_inputs() {
     let dense = values(&["--formats", "dense"]);
     assert!(dense[0][0].abs() > 0.01 && dense[2][0].abs() > 0.01);
     for sites in ["1", "2", "3", "4", "5"] {
-        let lists = values(&["--sites", sites]);
+        let lists = values(&["--formats", "list", "--sites", sites]);
         for (name, (list, dense)) in names.iter().zip(lists.iter().zip(&dense)) {
             for (x, y) in list.iter().zip(dense) {
                 let near = x == y || (x - y).abs() <= 1e-10 * (1.0 + y.abs());
                 assert!(near, "{name} on {sites} sites: {x}, not {y}");
             }
         }
-        let plan = run(einc_command(&["plan", "p.ein", "--sites", sites]).current_dir(&folder));
+        let plan = run(
+            einc_command(&["plan", "p.ein", "--formats", "list", "--sites", sites])
+                .current_dir(&folder),
+        );
         let plan = plan.success().stdout;
         let mut relations = plan
             .lines()
@@ -107,7 +110,11 @@ fn products_of_elements_of_any_type() {
         );
         std::fs::write(at("p.ein"), program).unwrap();
         for sites in ["1", "3"] {
-            run(einc_command(&["run", "p.ein", "--sites", sites]).current_dir(&folder)).success();
+            run(
+                einc_command(&["run", "p.ein", "--formats", "list", "--sites", sites])
+                    .current_dir(&folder),
+            )
+            .success();
             sums.push((dtype, Tensor::read(&at("both.npy")).data));
         }
     }

@@ -63,7 +63,7 @@ fn networks_over_graphs_in_both_directions() {
     let laplacian = |i: usize, j: usize| s(i, j) / (degree[i] * degree[j]).sqrt();
     let most = |i: usize| (0..NODES).map(|j| a[i][j] + b[i][j]).fold(0.0, f64::max);
     for sites in ["1", "2", "3", "4", "5"] {
-        let mut command = einc_command(&["run", "p.ein", "--sites", sites]);
+        let mut command = einc_command(&["run", "p.ein", "--formats", "list", "--sites", sites]);
         for name in ["X", "Y", "Z", "most", "gX"] {
             command.args(["--save", &format!("{name}={name}.npy")]);
         }
@@ -76,7 +76,10 @@ fn networks_over_graphs_in_both_directions() {
         read("most").assert_close(&Tensor::from_fn(&[NODES], most), 1e-12, sites);
         let gradient = times(&|i, j| 2.0 * laplacian(j, i), &y);
         read("gX").assert_close(&gradient, 1e-12, sites);
-        let plan = run(einc_command(&["plan", "p.ein", "--sites", sites]).current_dir(&folder));
+        let plan = run(
+            einc_command(&["plan", "p.ein", "--formats", "list", "--sites", sites])
+                .current_dir(&folder),
+        );
         let plan = plan.success().stdout;
         assert!(!plan.contains("151, 151]"), "{plan}");
     }

@@ -15,6 +15,7 @@ mod describe;
 pub mod diff;
 pub mod dot;
 mod explain;
+mod forms;
 pub mod html;
 mod layouts;
 mod order;
@@ -38,6 +39,7 @@ pub use compare::compare;
 pub use criteria::{Criteria, Formats};
 pub use describe::describe;
 pub use explain::explain;
+pub use forms::with_forms;
 pub use rounds::rounds;
 
 /// The target and the criteria of a compilation.

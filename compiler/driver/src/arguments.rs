@@ -12,7 +12,8 @@ use crate::calibration;
 use clap::{Args, ValueEnum};
 use ein_plan::{FileRef, Scalar};
 use ein_records::Show;
-use einc_core::pipeline::{Formats, Objective};
+use einc_core::lists::Form;
+use einc_core::pipeline::Objective;
 use einc_diag::Diagnostic;
 use std::path::PathBuf;
 use values::{MOST_SITES, balance, patience, seconds};
@@ -90,27 +91,18 @@ pub struct PlanArguments {
     /// Plan without a rule, by the name that `einc rules` lists; repeat for more
     #[arg(long = "disable-rule", value_name = "NAME", help_heading = "Planning")]
     pub disabled_rules: Vec<String>,
-    /// The forms in which tensors may lie (default: auto)
-    #[arg(long, value_name = "FORMS", help_heading = "Planning")]
-    pub formats: Option<FormatChoice>,
+    /// The forms of inputs whose files list elements: auto (the default), list, dense, NAME=list, NAME=dense
+    #[arg(long, value_name = "FORMS", value_delimiter = ',', value_parser = values::form, help_heading = "Planning")]
+    pub formats: Vec<FormatChoice>,
 }
 
-/// The forms in which tensors may lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+/// The forms of inputs whose files list elements.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormatChoice {
-    /// An input whose file lists few elements is summed over by its list
-    Auto,
-    /// Every tensor has all its elements
-    Dense,
-}
-
-impl From<FormatChoice> for Formats {
-    fn from(choice: FormatChoice) -> Formats {
-        match choice {
-            FormatChoice::Auto => Formats::Auto,
-            FormatChoice::Dense => Formats::Dense,
-        }
-    }
+    /// The form of all of them; `None`: the faster one of each.
+    All(Option<Form>),
+    /// The form of one of them.
+    Pinned(String, Form),
 }
 
 /// The quantity that is minimised.

@@ -169,6 +169,12 @@ pub fn unknown(program: &Program, settings: &Settings) -> Vec<Diagnostic> {
         &inputs,
     );
     look(
+        "--formats",
+        "input",
+        settings.criteria.formats.pinned.keys().collect(),
+        &inputs,
+    );
+    look(
         "--save",
         "definition",
         settings.saves.keys().collect(),

@@ -1,20 +1,20 @@
 //! The figures of this machine: measured, and found again.
 //!
-//! A linear model as in luo2021, section 7: seconds a message, a byte received, an operation, a byte touched, a tuple. Two sites of one
+//! A linear model as in luo2021, section 7: seconds a message, a byte received, an operation of a product and another, a byte touched, a tuple, a place. Two sites of one
 //! process tell what a node's own links take; what lies between nodes cannot be measured here. Must not know plans.
 //!
 //! ```text
-//! message 8.1e-6, byte 2.0e-10, operation 1.4e-11, touched 1.1e-10, tuple 3.0e-6; in ~/.config/einc/machine.toml
+//! message 8.1e-6, byte 2.0e-10, operation 1.4e-11, touched 1.1e-10, tuple 3.0e-6, element 1.2e-10, place 2.0e-9; in ~/.config/einc/machine.toml
 //! ```
 
 use crate::machine_file::{self, missing};
-use ein_array::Array;
+use ein_array::{Array, Data};
 use ein_comm::{Communicator, in_process};
 use ein_device::{Buffer, BufferType};
 use ein_kernels::{Chunk, Options};
 use ein_plan::{DType, Kernel};
-use einc_core::einsum::{Definition, parse::parse};
-use einc_core::search::{Link, Rates, TimeModel};
+use einc_core::cost::Rates;
+use einc_core::search::{Link, TimeModel};
 use einc_diag::Diagnostic;
 use std::{
     env, fs, io,
@@ -25,6 +25,9 @@ use std::{
 
 /// Times that each figure is taken; the least counts, since what disturbs only adds.
 const ROUNDS: usize = 7;
+
+/// Places that are looked up, in an order in which neighbours lie far apart.
+const PLACES: usize = 1 << 20;
 
 /// The file that a machine's figures are written to if none is named.
 pub fn usual_place() -> Option<PathBuf> {
@@ -58,37 +61,48 @@ pub fn read(path: Option<&Path>) -> Result<TimeModel, Diagnostic> {
 /// Measures this machine with one thread a site, two sites that exchange. Takes about two seconds.
 pub fn measure() -> TimeModel {
     let (message, byte) = exchange();
-    let multiply = kernel(
-        "C: f32[512, 512] = [i: 512, j: 512 | k: 512] sum A[i, k] * B[k, j]",
+    let zeros = |shape: &[usize]| Array::zeros(DType::F32, shape);
+    let of_squares = |text: &str, size: usize| {
+        let matrix = zeros(&[size, size]);
+        kernel_time(text, &[&matrix, &matrix])
+    };
+    let product = of_squares(
+        "(f32[512, 512], f32[512, 512]) [i: 512, j: 512 | k: 512] f32 = sum a0[i, k] * a1[k, j]",
         512,
     );
-    let product = kernel_time(&multiply, 512);
-    let add = kernel(
-        "C: f32[2048, 2048] = [i: 2048, j: 2048] A[i, j] + B[i, j]",
+    let sum = of_squares(
+        "(f32[2048, 2048], f32[2048, 2048]) [i: 2048, j: 2048] f32 = a0[i, j] + a1[i, j]",
         2048,
     );
-    let sum = kernel_time(&add, 2048);
-    let tiny = kernel("C: f32[2, 2] = [i: 2, j: 2] A[i, j] + B[i, j]", 2);
+    let tiny = of_squares(
+        "(f32[2, 2], f32[2, 2]) [i: 2, j: 2] f32 = a0[i, j] + a1[i, j]",
+        2,
+    );
+    let maxima = of_squares(
+        "(f32[1024, 1024], f32[1024, 1024]) [i: 1024 | k: 1024] f32 = max a0[i, k] * a1[i, k]",
+        1024,
+    );
+    let places = u32::try_from(PLACES).expect("there are fewer places than that");
+    let numbers = (0..places).map(|at| at.wrapping_mul(2_654_435_761) % places);
+    let places = Array::new(vec![PLACES], Data::U32(numbers.collect()));
+    let places = places.expect("there are as many numbers as places");
+    let looked_up = kernel_time(
+        &format!("(f32[{PLACES}], u32[{PLACES}]) [i: {PLACES}] f32 = a0[a1[i]]"),
+        &[&zeros(&[PLACES]), &places],
+    );
+    let touched = sum / (3.0 * 4.0 * 2048f64.powi(2));
+    // Of two operations at a point, for which eight bytes are read.
+    let point = maxima / 1024f64.powi(2);
     TimeModel {
         compute: Rates {
             operation: product / (2.0 * 512f64.powi(3)),
-            touched: sum / (3.0 * 4.0 * 2048f64.powi(2)),
-            tuple: kernel_time(&tiny, 2),
+            touched,
+            tuple: tiny,
+            element: (point - 8.0 * touched).max(0.0) / 2.0,
+            place: looked_up / PLACES as f64,
         },
         node: Link { message, byte },
         network: None,
-    }
-}
-
-/// The kernel of a statement over two square matrices.
-fn kernel(statement: &str, size: u64) -> Kernel {
-    let text = format!(
-        "input A: f32[{size}, {size}] = unbound\ninput B: f32[{size}, {size}] = unbound\n{statement}\noutput C\n"
-    );
-    let program = parse(&text).expect("the text is a program");
-    match &program.tensors[2].definition {
-        Definition::Statement { kernel, .. } => kernel.clone(),
-        _ => unreachable!("the third tensor is a statement"),
     }
 }
 
@@ -102,21 +116,21 @@ fn least(mut once: impl FnMut()) -> f64 {
     rounds.fold(f64::INFINITY, f64::min)
 }
 
-/// Seconds of a kernel over two square matrices, on one thread.
-fn kernel_time(kernel: &Kernel, size: u64) -> f64 {
-    let matrix = Array::zeros(DType::F32, &[size as usize, size as usize]);
-    let chunk = || Chunk {
-        columns: vec![&matrix],
-        start: vec![0, 0],
-    };
-    let operands = [chunk(), chunk()];
+/// Seconds of a kernel, on one thread.
+fn kernel_time(text: &str, operands: &[&Array]) -> f64 {
+    let kernel: Kernel = text.parse().expect("the text is that of a kernel");
+    let chunks = operands.iter().map(|operand| Chunk {
+        columns: vec![operand],
+        start: vec![0; operand.shape().len()],
+    });
+    let operands: Vec<Chunk<'_>> = chunks.collect();
     let ranges: Vec<(u64, u64)> = kernel.indices.iter().map(|i| (0, i.extent)).collect();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
     let pool = pool.expect("a thread can be started");
     pool.install(|| {
         least(|| {
-            let made = ein_kernels::run(kernel, &ranges, &operands, &Options::default());
-            assert!(made.is_ok(), "a product of zeros has no faults");
+            let made = ein_kernels::run(&kernel, &ranges, &operands, &Options::default());
+            assert!(made.is_ok(), "a kernel over zeros has no faults");
         })
     })
 }

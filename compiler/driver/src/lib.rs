@@ -20,6 +20,7 @@ mod disk;
 pub mod environment;
 pub mod exit;
 pub mod failure;
+mod forms;
 pub mod infer;
 pub mod interrupt;
 pub mod launcher;

@@ -10,6 +10,8 @@
 //! operation = 1.4e-11   # an operation of a matrix product
 //! touched = 1.1e-10     # a byte read or written
 //! tuple = 3.0e-6        # a tuple of a relation
+//! element = 1.0e-10     # an operation that is none of a matrix product
+//! place = 3.0e-9        # a place that data name, of a gather or a scatter
 //!
 //! [node]
 //! sites = 8             # sites of a node, numbered in a row
@@ -21,7 +23,8 @@
 //! byte = 8.0e-10        # a byte over the link of a node, which its sites share
 //! ```
 
-use einc_core::search::{Link, Network, Rates, TimeModel};
+use einc_core::cost::Rates;
+use einc_core::search::{Link, Network, TimeModel};
 use einc_diag::Diagnostic;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -46,6 +49,10 @@ struct OneLevel {
     touched: f64,
     /// Seconds a tuple.
     tuple: f64,
+    /// Seconds an operation that is none of a matrix product.
+    element: Option<f64>,
+    /// Seconds a place that data name.
+    place: Option<f64>,
 }
 
 /// A file of two levels.
@@ -64,6 +71,8 @@ struct ComputeTable {
     operation: Spanned<f64>,
     touched: Spanned<f64>,
     tuple: Spanned<f64>,
+    element: Option<Spanned<f64>>,
+    place: Option<Spanned<f64>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -127,11 +136,17 @@ impl File<'_> {
                 wrong(name, value)
             ))),
         };
+        let given = |name, value: Option<f64>| value.map(|value| figure(name, value)).transpose();
+        let rates = Rates::of_products(
+            figure("operation", file.operation)?,
+            figure("touched", file.touched)?,
+            figure("tuple", file.tuple)?,
+        );
         Ok(TimeModel {
             compute: Rates {
-                operation: figure("operation", file.operation)?,
-                touched: figure("touched", file.touched)?,
-                tuple: figure("tuple", file.tuple)?,
+                element: given("element", file.element)?.unwrap_or(rates.element),
+                place: given("place", file.place)?.unwrap_or(rates.place),
+                ..rates
             },
             node: Link {
                 message: figure("message", file.message)?,
@@ -171,11 +186,20 @@ impl File<'_> {
                 link: link("network", &network.message, &network.byte)?,
             }),
         };
+        let compute = &file.compute;
+        let given = |name, value: &Option<Spanned<f64>>| {
+            value.as_ref().map(|value| figure(name, value)).transpose()
+        };
+        let rates = Rates::of_products(
+            figure("compute.operation", &compute.operation)?,
+            figure("compute.touched", &compute.touched)?,
+            figure("compute.tuple", &compute.tuple)?,
+        );
         Ok(TimeModel {
             compute: Rates {
-                operation: figure("compute.operation", &file.compute.operation)?,
-                touched: figure("compute.touched", &file.compute.touched)?,
-                tuple: figure("compute.tuple", &file.compute.tuple)?,
+                element: given("compute.element", &compute.element)?.unwrap_or(rates.element),
+                place: given("compute.place", &compute.place)?.unwrap_or(rates.place),
+                ..rates
             },
             node: link("node", &node.message, &node.byte)?,
             network,
@@ -242,7 +266,9 @@ pub fn text(model: &TimeModel) -> String {
          [compute]\n\
          operation = {:<10}# an operation of a matrix product\n\
          touched = {:<12}# a byte read or written\n\
-         tuple = {:<14}# a tuple of a relation\n\n\
+         tuple = {:<14}# a tuple of a relation\n\
+         element = {:<12}# an operation that is none of a matrix product\n\
+         place = {:<14}# a place that data name, of a gather or a scatter\n\n\
          [node]\n\
          {sites}message = {:<12}# a message\n\
          byte = {:<15}# a byte received\n\
@@ -250,6 +276,8 @@ pub fn text(model: &TimeModel) -> String {
         number(compute.operation),
         number(compute.touched),
         number(compute.tuple),
+        number(compute.element),
+        number(compute.place),
         number(node.message),
         number(node.byte),
     )
@@ -264,6 +292,8 @@ pub fn text_of_one_level(model: &TimeModel) -> String {
         operation: model.compute.operation,
         touched: model.compute.touched,
         tuple: model.compute.tuple,
+        element: Some(model.compute.element),
+        place: Some(model.compute.place),
     };
     let json = serde_json::to_string_pretty(&file);
     format!("{}\n", json.expect("the figures are finite numbers"))
@@ -285,6 +315,8 @@ mod tests {
 operation = 1.4e-11
 touched = 1.1e-10
 tuple = 3.0e-6
+element = 1.2e-10
+place = 2.0e-9
 
 [node]
 sites = 8
@@ -309,6 +341,12 @@ byte = 8.0e-10
             parse(Path::new("again.toml"), &text(&model)).unwrap(),
             model
         );
+        // An older file has no rates but these: others are in proportion.
+        let older = FILE.replace("element = 1.2e-10\nplace = 2.0e-9\n", "");
+        let older = parse(Path::new("older.toml"), &older).unwrap();
+        let rates = older.compute;
+        assert_eq!(rates, Rates::of_products(1.4e-11, 1.1e-10, 3.0e-6));
+        assert!(rates.element > 1.0e-10 && rates.place > 2.0e-9, "{rates:?}");
         let one = TimeModel {
             network: None,
             ..model
@@ -326,16 +364,16 @@ byte = 8.0e-10
                 "",
                 "cluster.toml:3: missing field `tuple`",
             ),
-            ("[network]", "[lan]", "cluster.toml:13: unknown field `lan`"),
+            ("[network]", "[lan]", "cluster.toml:15: unknown field `lan`"),
             (
                 "byte = 2.0e-10",
                 "bytes = 2.0e-10",
-                "cluster.toml:11: unknown field `bytes`",
+                "cluster.toml:13: unknown field `bytes`",
             ),
             (
                 "byte = 8.0e-10",
                 "byte = -8.0e-10",
-                "cluster.toml:15: `network.byte` is -0.0000000008, not a number of seconds from 0",
+                "cluster.toml:17: `network.byte` is -0.0000000008, not a number of seconds from 0",
             ),
             (
                 "operation = 1.4e-11",
@@ -345,10 +383,19 @@ byte = 8.0e-10
             (
                 "sites = 8",
                 "sites = 0",
-                "cluster.toml:9: `node.sites` is 0, not a whole number from 1",
+                "cluster.toml:11: `node.sites` is 0, not a whole number from 1",
             ),
-            ("sites = 8\n", "", "cluster.toml:8: `node.sites` is missing"),
-            ("sites = 8", "sites = eight", "cluster.toml:9: "),
+            (
+                "place = 2.0e-9",
+                "place = -1.0",
+                "cluster.toml:7: `compute.place` is -1, not a number of seconds from 0",
+            ),
+            (
+                "sites = 8\n",
+                "",
+                "cluster.toml:10: `node.sites` is missing",
+            ),
+            ("sites = 8", "sites = eight", "cluster.toml:11: "),
             (
                 "einc-machine/2",
                 "einc-machine/3",

@@ -10,6 +10,7 @@
 use crate::{
     bind,
     failure::Failure,
+    forms,
     planned::{Configuration, Planned, Prepared},
     program::Program,
     purpose::Purpose,
@@ -21,7 +22,7 @@ use ein_plan::source::Listing;
 use einc_core::{
     einsum,
     hoist::hoisted,
-    lists,
+    lists::FormChoice,
     pipeline::{self, report::PlanReport},
     rules,
     sema::{self, Analysis},
@@ -42,6 +43,8 @@ pub struct Checked {
     pub program: Option<einsum::Program>,
     /// The training that comes before the program.
     pub training: Option<sema::training::Training>,
+    /// The forms of inputs whose data list elements.
+    forms: Vec<FormChoice>,
     /// The configuration that it was checked for.
     configuration: Configuration,
 }
@@ -105,16 +108,20 @@ pub fn check_for(
     if diagnostics.iter().any(Diagnostic::is_error) {
         (checked, training) = (None, None);
     }
-    if settings.criteria.formats == pipeline::Formats::Auto {
-        let listed = listed(&headers);
-        checked = checked.map(|program| lists::with_formats(&program, &listed));
-        training = training.map(|training| lists::in_training(training, &listed));
-    }
-    training = training.map(hoisted);
+    let criteria = &settings.criteria;
+    let ((checked, training), forms) = pipeline::with_forms(
+        (checked, training),
+        &listed(&headers),
+        &criteria.formats,
+        &criteria.objective,
+    );
+    diagnostics.extend(forms::impossible(settings, &headers, &forms));
+    let training = training.map(hoisted);
     Ok(Checked {
         diagnostics,
         program: checked,
         training,
+        forms,
         configuration: configuration(program, settings, headers, 0),
     })
 }
@@ -265,6 +272,7 @@ pub fn report(
     time_limit: Option<f64>,
 ) -> Result<PlanSummary, Failure> {
     let (mut shown, mut rounds, mut sites) = (None, None, sites);
+    let forms = std::mem::take(&mut checked.forms);
     if let Some(training) = checked.training.take() {
         rounds = training
             .blocks
@@ -289,6 +297,7 @@ pub fn report(
     let deadline = deadline(time_limit);
     compiled.prove(&options, telling.rewrites, &deadline);
     let mut report = pipeline::describe(&compiled, &options, &texts);
+    report.forms = forms;
     report.rounds = rounds;
     if telling.others {
         report.alternatives = pipeline::compare(&compiled, &options, &deadline);

@@ -9,6 +9,7 @@
 use crate::arguments::{
     BindArguments, Data, DeviceKind, PlanArguments, RunArguments, Save, Weights,
 };
+use crate::forms;
 use ein_exec::session::Begin;
 use ein_plan::{FileRef, Scalar};
 use ein_records::{Destinations, Show};
@@ -108,7 +109,9 @@ impl Settings {
         if !arguments.disabled_rules.is_empty() {
             criteria.disabled_rules = arguments.disabled_rules.clone();
         }
-        criteria.formats = arguments.formats.map_or(criteria.formats, Into::into);
+        if !arguments.formats.is_empty() {
+            criteria.formats = forms::asked(&arguments.formats);
+        }
         self.time_limit = arguments.time_limit.or(self.time_limit);
         Ok(())
     }

@@ -8,11 +8,14 @@
 //! transfer 67108864 floats, 268435456 bytes moved, busiest site 34359738368 flops, peak 134217728 bytes
 //! ```
 
+mod rates;
+
 use crate::ia::{self, Operation};
 use ein_plan::traffic::Received;
 use ein_plan::{Mesh, Plan, memory, traffic, work};
 
 pub use ein_plan::work::flops_per_point;
+pub use rates::{Pace, Rates};
 
 /// The machine that a program runs on.
 #[derive(Clone, Debug, PartialEq)]

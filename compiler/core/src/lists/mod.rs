@@ -12,6 +12,7 @@
 
 mod access;
 mod at_places;
+pub mod choice;
 mod completed;
 mod dot;
 mod fill;
@@ -23,6 +24,7 @@ mod touched;
 mod united;
 
 use crate::einsum::{Definition, Program, Rewriting, Role, Tensor, TensorId};
+pub use choice::{Form, FormChoice};
 use ein_plan::source::{Listing, position_type};
 use ein_plan::training::{BatchInput, Carried, CarriedKind, Training};
 use ein_plan::{DType, Kernel, ListColumn, Origin, Scalar, Source};
@@ -31,14 +33,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
 pub use touched::with_touched_rows;
 
-/// A tensor is taken as a list if it has at least so many elements for each that is listed. A dense product computes so many more
-/// operations in the time in which a sum over a list gathers, adds and scatters one.
-pub const SPARSE: u64 = 32;
-
-/// Returns whether a list is a shorter way than all elements.
-pub fn is_sparse(shape: &[u64], listed: u64) -> bool {
-    !shape.is_empty() && listed.saturating_mul(SPARSE) <= elements(shape)
-}
+/// A statement is computed at the places of lists alone if it has at least so many elements for each place. A dense product computes so many
+/// more operations in the time in which a sum over a list gathers, adds and scatters one.
+const SPARSE: u64 = 32;
 
 /// Returns the program in which statements over these inputs (name and number of listed elements) read lists, where they can.
 #[must_use]
@@ -304,7 +301,7 @@ impl Lists {
             Source::Fed => listed.most(*tensor.shape.first()?),
             _ => listed.count,
         };
-        if tensor.role != Role::Input || !is_sparse(&tensor.shape, count) {
+        if tensor.role != Role::Input || tensor.shape.is_empty() {
             return None;
         }
         let rank = tensor.shape.len();

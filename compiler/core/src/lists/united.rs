@@ -16,7 +16,7 @@
 use super::access::Access;
 use super::completed::can_be_completed;
 use super::statement::OverList;
-use super::{List, Lists, Pattern, PatternId, fill, is_sparse, written};
+use super::{List, Lists, Pattern, PatternId, SPARSE, elements, fill, written};
 use crate::einsum::TensorId;
 use crate::einsum::canonical::statement;
 use crate::rules::{may_fault, neutral};
@@ -164,7 +164,8 @@ impl Lists {
             .iter()
             .map(|access| self.pattern(access.pattern).count);
         let shape: Vec<u64> = indices.iter().map(extent).collect();
-        let few = is_sparse(&shape, counts.fold(0, u64::saturating_add));
+        let places = counts.fold(0, u64::saturating_add);
+        let few = places.saturating_mul(SPARSE) <= elements(&shape);
         (few && accesses.len() > 1).then_some(accesses)
     }
 

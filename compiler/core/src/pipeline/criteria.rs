@@ -6,17 +6,26 @@
 //! fewest floats transferred, at most 1.25 times an even share of the work and 8589934592 bytes a site, without R2-5
 //! ```
 
+use crate::lists::Form;
 use crate::search::Objective;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
-/// The forms in which tensors may lie.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Formats {
-    /// A tensor whose file lists few elements is taken as a list where that is shorter.
-    #[default]
-    Auto,
-    /// Every tensor has all its elements.
-    Dense,
+/// The forms in which inputs lie whose files list elements.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Formats {
+    /// The form of all inputs that have none of their own here; `None`: the faster one. Of dense inputs alone, no tensor is made by rows that
+    /// data name either.
+    pub all: Option<Form>,
+    /// The form of these inputs.
+    pub pinned: BTreeMap<String, Form>,
+}
+
+impl Formats {
+    /// The form that is asked for an input.
+    pub fn of(&self, input: &str) -> Option<Form> {
+        self.pinned.get(input).copied().or(self.all)
+    }
 }
 
 /// The criteria by which a plan is chosen.

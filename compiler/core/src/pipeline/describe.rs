@@ -57,6 +57,7 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
             logic_classes: compiled.chosen.logic_classes,
             proved_equal: compiled.proof.as_ref().map(|proof| proof.proved),
         },
+        forms: vec![],
         steps: steps.collect(),
         loops: loops(compiled),
         rounds: None,

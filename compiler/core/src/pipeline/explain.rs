@@ -11,6 +11,7 @@
 
 use super::report::{Alternative, PlanLoop, PlanReport, PlanStep, Rewrite};
 use super::text::{count, figure, scaled, seconds, table};
+use crate::lists::{Form, FormChoice};
 use ein_plan::print::{assertion, destination};
 
 /// The plan in words, with its cost.
@@ -168,8 +169,27 @@ fn header(report: &PlanReport) -> String {
     for left_out in &report.search.not_explored {
         text.push_str(&format!("not explored: {left_out}\n"));
     }
+    for form in &report.forms {
+        text.push_str(&format!("{}: {}\n", form.input, reason_of(form)));
+    }
     text.push('\n');
     text
+}
+
+/// The form of an input in words: `a list of 1200 of 60000 elements (2.13 ms at one site; dense 4.20 ms)`.
+pub(super) fn reason_of(form: &FormChoice) -> String {
+    let [list, dense] = form.seconds.map(seconds);
+    let elements = format!("{} of {} elements", form.listed, form.elements);
+    let asked = if form.pinned { ", as asked for" } else { "" };
+    match form.form {
+        Form::List => format!("a list of {elements}{asked} ({list} at one site; dense {dense})"),
+        Form::Dense if form.is_needless() => {
+            format!("dense{asked}, with {elements} listed; no statement can read them alone")
+        }
+        Form::Dense => {
+            format!("dense{asked}, with {elements} listed ({dense} at one site; as a list {list})")
+        }
+    }
 }
 
 /// The mesh, unless it is all sites in a row, and how it lies over nodes.

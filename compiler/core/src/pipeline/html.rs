@@ -18,6 +18,7 @@ mod fold;
 mod overview;
 mod steps;
 
+use super::explain::reason_of;
 use super::report::{PlanReport, PlanStep};
 
 const STYLE: &str = "\
@@ -89,10 +90,13 @@ fn summary(report: &PlanReport) -> String {
         ),
         ("proved optimal", proved),
     ];
-    let rows: String = rows
-        .iter()
+    let rows = rows.map(|(name, value)| (name.to_owned(), value));
+    let forms = report.forms.iter();
+    let forms = forms.map(|form| (format!("form of {}", form.input), reason_of(form)));
+    let rows: String = (rows.into_iter().chain(forms))
         .map(|(name, value)| {
-            let value = escaped(value);
+            let name = escaped(&name);
+            let value = escaped(&value);
             format!("<div><dt>{name}</dt><dd>{value}</dd></div>\n")
         })
         .collect();

@@ -7,6 +7,7 @@
 //! { "schema": "einc-plan/1", "sites": 5, "objective": "transfer", "cost": { "transfer": 81000000, … }, "steps": [ … ] }
 //! ```
 
+use crate::lists::FormChoice;
 use crate::rules::RuleUse;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +44,9 @@ pub struct PlanReport {
     pub gap: f64,
     /// The space that was searched.
     pub search: Searched,
+    /// The forms of inputs whose data list elements.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forms: Vec<FormChoice>,
     /// The steps that every site walks, in order.
     pub steps: Vec<PlanStep>,
     /// The loops, in the order in which they begin.

@@ -14,6 +14,7 @@ use super::mesh::AXES;
 use super::problem::{Problem, Statement};
 use super::transfer::{Counts, Roles, TransferItem};
 use super::windows;
+use crate::cost::Pace;
 use crate::ia::layout::{StatementRole, TensorRole, roles as tensor_roles};
 use ein_plan::IndexId;
 
@@ -31,6 +32,8 @@ pub struct Choice {
     pub needs: Vec<Roles>,
     /// Operations of the busiest site.
     pub load: f64,
+    /// What these operations are.
+    pub pace: Pace,
     /// Bytes that the busiest site reads and writes.
     pub touched: f64,
     /// Bytes of its addends, held beside the tensor that they become; 0 if the result is complete.
@@ -111,6 +114,7 @@ pub fn choice(
         gives,
         needs,
         load: load(statement, counts, run),
+        pace: statement.pace,
         touched,
         addends,
     }

@@ -57,10 +57,10 @@ impl Objective {
         }
     }
 
-    /// The price of running a statement: `tuples` are its operands and its result.
-    pub fn of_run(&self, load: f64, touched: f64, tuples: usize) -> f64 {
+    /// The price of running a statement in one way.
+    pub fn of_run(&self, choice: &Choice) -> f64 {
         match self {
-            Objective::Time(model) => model.of_run(load, touched, tuples),
+            Objective::Time(model) => model.of_run(choice),
             Objective::Transfer | Objective::Bytes => 0.0,
         }
     }
@@ -406,8 +406,7 @@ impl<'a> CostTable<'a> {
     /// The price of running a statement.
     pub fn run(&self, choice: &Choice) -> f64 {
         let weights = &self.weights;
-        let tuples = choice.needs.len() + 1;
-        let exact = self.objective.of_run(choice.load, choice.touched, tuples)
+        let exact = self.objective.of_run(choice)
             + weights.load * choice.load / self.total
             + weights.touched * choice.touched / self.bytes
             + weights.resident * choice.addends;

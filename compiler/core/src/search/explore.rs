@@ -450,7 +450,12 @@ fn most(problem: &Problem, sites: u32, objective: &Objective) -> f64 {
     match objective {
         Objective::Transfer => floats * f64::from(sites),
         Objective::Bytes => floats,
-        Objective::Time(model) => model.most(floats, problem.total, problem.tensors.len(), sites),
+        Objective::Time(model) => {
+            let arithmetic = problem
+                .statements()
+                .map(|(_, made)| model.compute.of_operations(&made.pace, made.work()));
+            model.most(floats, arithmetic.sum(), problem.tensors.len(), sites)
+        }
     }
 }
 

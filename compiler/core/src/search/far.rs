@@ -95,7 +95,8 @@ pub fn far(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::machine::{Link, Network, Rates, TimeModel};
+    use crate::cost::Rates;
+    use crate::search::machine::{Link, Network, TimeModel};
     use TensorRole::{Cut, Every, First, Partial};
 
     fn of(axes: Counts, sites: u32, from: [TensorRole; 2], to: [TensorRole; 2]) -> [f64; 3] {
@@ -108,6 +109,8 @@ mod tests {
                 operation: 1.0,
                 touched: 1.0,
                 tuple: 1.0,
+                element: 1.0,
+                place: 1.0,
             },
             node: link,
             network: Some(Network { sites, link }),

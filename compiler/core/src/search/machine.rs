@@ -8,8 +8,10 @@
 //! mesh 4x8, 8 sites a node: of axis 0, 1 coordinate in a node and 4 nodes; of axis 1, 8 and 1
 //! ```
 
+use super::choice::Choice;
 use super::mesh::AXES;
 use super::transfer::{Counts, Move, counts};
+use crate::cost::Rates;
 use ein_plan::Mesh;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -23,17 +25,6 @@ pub struct TimeModel {
     pub node: Link,
     /// The other nodes, if there may be several.
     pub network: Option<Network>,
-}
-
-/// The rates of a site, by what its kernels do.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Rates {
-    /// Seconds an operation of a matrix product.
-    pub operation: f64,
-    /// Seconds a byte that is read or written.
-    pub touched: f64,
-    /// Seconds a tuple.
-    pub tuple: f64,
 }
 
 /// A link: seconds are those of messages and bytes that are received.
@@ -71,14 +62,14 @@ impl TimeModel {
         seconds(&self.node, near.0, near.1) + across
     }
 
-    /// Seconds of running a statement: `tuples` are its operands and its result.
-    pub fn of_run(&self, load: f64, touched: f64, tuples: usize) -> f64 {
-        let rates = &self.compute;
-        rates.operation * load + rates.touched * touched + rates.tuple * tuples as f64
+    /// Seconds of running a statement in one way.
+    pub fn of_run(&self, choice: &Choice) -> f64 {
+        self.compute.of_operations(&choice.pace, choice.load)
+            + (self.compute).of_tuples(choice.touched, choice.needs.len() + 1)
     }
 
-    /// Seconds that no sensible plan of so many tensors is above, if they have so many floats and operations.
-    pub fn most(&self, floats: f64, operations: f64, tensors: usize, sites: u32) -> f64 {
+    /// Seconds that no sensible plan of so many tensors is above, if they have so many floats and their arithmetic takes so long.
+    pub fn most(&self, floats: f64, arithmetic: f64, tensors: usize, sites: u32) -> f64 {
         let across = self.network.map(|network| {
             let sharing = f64::from(network.sites.min(sites));
             (network.link.message, network.link.byte * sharing)
@@ -86,7 +77,7 @@ impl TimeModel {
         let (message, byte) = across.unwrap_or((0.0, 0.0));
         let (message, byte) = (message + self.node.message, byte + self.node.byte);
         floats * 8.0 * (byte + self.compute.touched)
-            + operations * self.compute.operation
+            + arithmetic
             + tensors as f64 * (message + self.compute.tuple) * f64::from(sites)
     }
 
@@ -262,6 +253,8 @@ mod tests {
                 operation: 0.0,
                 touched: 0.0,
                 tuple: 0.0,
+                element: 0.0,
+                place: 0.0,
             },
             node: link,
             network: Some(Network { sites: 8, link }),

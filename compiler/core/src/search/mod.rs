@@ -8,6 +8,7 @@
 //! C[i,j] = sum A[i,k] * B[k,j] on 4 sites: mesh 2x2, axis 0 cuts i, axis 1 cuts j; A rests (i, k), B rests (k, j)
 //! ```
 
+mod alone;
 pub mod assemble;
 pub mod balance;
 pub mod bounds;
@@ -58,10 +59,11 @@ mod turns;
 pub mod windows;
 pub mod written_in;
 
+pub use alone::seconds_alone;
 pub use cost_table::Objective;
 pub use disabled_moves::DisabledMoves;
 pub use known::Known;
-pub use machine::{Link, Network, Rates, TimeModel};
+pub use machine::{Link, Network, TimeModel};
 pub use named::{Named, named};
 pub use options::{Found, Nearest, NoLayout, Pinned, SearchOptions};
 pub use price::{Conversion, LayoutCost, price};

@@ -126,8 +126,7 @@ pub fn of_problem(problem: &Problem, layout: &Layout, objective: &Objective) -> 
             price.loads[at] = choice.load;
             price.load += choice.load;
             price.touched += choice.touched;
-            let tuples = choice.needs.len() + 1;
-            price.seconds += objective.of_run(choice.load, choice.touched, tuples);
+            price.seconds += objective.of_run(choice);
         }
         for conversion in conversions(problem, layout, &runs, at, (mesh_counts, levels)) {
             price.transfer += conversion.moved.transfer;

@@ -11,7 +11,7 @@
 
 use super::transfer::ReadWindows;
 use super::windows::reads;
-use crate::cost::flops_per_point;
+use crate::cost::{Pace, flops_per_point};
 use crate::einsum::{Definition, LoopValue, Program, Role, TensorId};
 use crate::ia::layout::WindowRead;
 use ein_plan::{IndexId, Kernel, Source};
@@ -89,6 +89,8 @@ pub struct Statement {
     /// Operations at one point, all rounds of the loops around counted: at least 1 a round; 0 for what only names what
     /// is there, a loop's value.
     pub flops: f64,
+    /// What these operations are.
+    pub pace: Pace,
     /// True if it is made in many rounds, each of which takes less time than sites need to hand each other a part of it.
     pub small: bool,
     /// Columns of an addend of the reduction (1 without a reduction).
@@ -351,6 +353,7 @@ fn copy(program: &Program, value: LoopValue, shape: &[u64]) -> Statement {
         fixed: vec![],
         solved: vec![],
         flops: 0.0,
+        pace: Pace::default(),
         small: false,
         columns: 1.0,
         reads,
@@ -410,16 +413,19 @@ fn statement(
     let value = kernel.graph.dtype(kernel.root);
     let columns = kernel.reduction.map_or(1, |r| r.carrier(value).len());
     let reads = reads.collect();
-    Statement {
+    let mut statement = Statement {
         extents,
         rank: kernel.output_rank as usize,
         fixed,
         solved: kernel.solved(),
         flops,
+        pace: Pace::default(),
         small: false,
         columns: columns as f64,
         reads,
-    }
+    };
+    statement.pace = Pace::of(kernel, statement.work());
+    statement
 }
 
 #[cfg(test)]

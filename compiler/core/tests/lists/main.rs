@@ -5,9 +5,10 @@ use ein_plan::source::Listing;
 use ein_plan::{DType, ListColumn, Scalar, Source};
 use einc_core::einsum::interpret::{Values, interpret};
 use einc_core::einsum::{Definition, Program, Tensor, parse::parse, verify::verify};
-use einc_core::lists::{is_sparse, with_lists};
+use einc_core::lists::with_lists;
 use std::collections::BTreeMap;
 
+mod forms;
 mod meeting;
 mod ordered;
 mod random;
@@ -381,12 +382,4 @@ fn what_needs_all_elements_keeps_them() {
         let text = format!("input A: f32[12, 20] = unbound\n{statement}\noutput C");
         assert_eq!(over_lists(&text, 5), program(&text));
     }
-}
-
-#[test]
-fn few_enough() {
-    assert!(is_sparse(&[1000, 1000], 31_250));
-    assert!(!is_sparse(&[1000, 1000], 31_251));
-    assert!(is_sparse(&[u64::MAX, 8], 1 << 40));
-    assert!(!is_sparse(&[], 0));
 }

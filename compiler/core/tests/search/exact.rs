@@ -2,6 +2,7 @@
 
 use super::programs::{Linked, Text, Transformer, luo, perceptron, program, transformer};
 use ein_plan::Mesh;
+use einc_core::cost::Rates;
 use einc_core::einsum::Program;
 use einc_core::search::balance::Balance;
 use einc_core::search::bounds::{Bounding, of_classes};
@@ -15,7 +16,7 @@ use einc_core::search::problem::Problem;
 use einc_core::search::settle::{resting, settle};
 use einc_core::search::transfer::counts;
 use einc_core::search::{
-    Known, Link, Network as Nodes, Objective, Pinned, Rates, SearchOptions, TimeModel, layout,
+    Known, Link, Network as Nodes, Objective, Pinned, SearchOptions, TimeModel, layout,
     layout_knowing,
 };
 use good_lp::{Expression, ProblemVariables, Solution, SolverModel, variable};
@@ -284,6 +285,8 @@ pub(crate) fn on_nodes(sites: u32) -> Objective {
             operation: 1e-9,
             touched: 1e-9,
             tuple: 1e-7,
+            element: 1e-9,
+            place: 0.0,
         },
         node: Link {
             message: 1e-6,

@@ -1,8 +1,9 @@
 //! Numbers of the papers and of the communication literature, as upper bounds on what the search finds.
 
 use super::programs::{Linked, ffnn, luo, matmul};
+use einc_core::cost::Rates;
 use einc_core::einsum::Program;
-use einc_core::search::{Found, Link, Objective, Rates, SearchOptions, TimeModel, layout};
+use einc_core::search::{Found, Link, Objective, SearchOptions, TimeModel, layout};
 
 fn found(program: &Program, sites: u32, objective: Objective) -> Found {
     let options = SearchOptions::new(sites, objective);
@@ -93,6 +94,8 @@ fn words_of_a_training_step_and_time_without_idle_sites() {
                 operation: 1e-11,
                 touched: 1e-12,
                 tuple: 1e-7,
+                element: 1e-11,
+                place: 0.0,
             },
             node: Link {
                 message: 1e-5,

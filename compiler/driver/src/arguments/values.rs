@@ -6,8 +6,9 @@
 //! N=1_000   ->   (N, 1000)        X=points.npz::train   ->   (X, the array `train` of points.npz)
 //! ```
 
-use super::{Data, Save, Weights};
+use super::{Data, FormatChoice, Save, Weights};
 use ein_plan::{FileRef, Scalar};
+use einc_core::lists::Form;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -36,6 +37,28 @@ pub fn dim(text: &str) -> Result<(String, i64), String> {
         return Err("a size is not negative".into());
     }
     Ok((name.into(), number))
+}
+
+/// `auto`, `list`, `dense`, `A=list`, `A=dense`.
+///
+/// # Errors
+/// Says what is wrong with the text.
+pub fn form(text: &str) -> Result<FormatChoice, String> {
+    let wrong = || "write auto, list, dense, NAME=list or NAME=dense".to_owned();
+    let named = |form: &str| {
+        let mut forms = [Form::List, Form::Dense].into_iter();
+        forms.find(|known| known.name() == form)
+    };
+    if text == "auto" {
+        return Ok(FormatChoice::All(None));
+    } else if let Some(form) = named(text) {
+        return Ok(FormatChoice::All(Some(form)));
+    }
+    let (name, form) = split(text).map_err(|_| wrong())?;
+    Ok(FormatChoice::Pinned(
+        name.into(),
+        named(form).ok_or_else(wrong)?,
+    ))
 }
 
 /// `8GiB`, `500MB`, `1073741824`.

@@ -103,8 +103,14 @@ fn figures(model: &TimeModel) -> String {
         network,
     } = model;
     let mut text = format!(
-        "message    {:.3e} s\nbyte       {:.3e} s\noperation  {:.3e} s\ntouched    {:.3e} s a byte\ntuple      {:.3e} s\n",
-        node.message, node.byte, compute.operation, compute.touched, compute.tuple,
+        "message    {:.3e} s\nbyte       {:.3e} s\noperation  {:.3e} s\ntouched    {:.3e} s a byte\ntuple      {:.3e} s\nelement    {:.3e} s\nplace      {:.3e} s\n",
+        node.message,
+        node.byte,
+        compute.operation,
+        compute.touched,
+        compute.tuple,
+        compute.element,
+        compute.place,
     );
     if let Some(Network { sites, link }) = network {
         text.push_str(&format!(
