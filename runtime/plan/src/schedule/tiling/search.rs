@@ -21,6 +21,8 @@ const PACKED: usize = 1 << 17;
 const SIDE: usize = 256;
 /// Elements of a cache line.
 const LINE: usize = 16;
+/// Lines of a cache that few columns fill.
+const FEW: usize = 4;
 /// Blocks that keep all threads busy.
 pub const BLOCKS: usize = 16;
 /// Multiplications that are worth a block of their own.
@@ -40,14 +42,16 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// Whether the product of the factors in the other order is cheaper: a few columns fill no vector, and many rows, which lie side by
-    /// side in the left factor, fill all. The result is turned where it goes, so it has to be small beside the factors.
+    /// Whether the product of the factors in the other order is cheaper: many rows, which lie side by side in the left factor, fill all vectors
+    /// as they lie, and few columns do not, or not without a copy of the left factor. The result is turned where it goes, so it has to be small
+    /// beside the factors.
     pub fn turns(&self, left: FactorLayout<'_>, lengths: &[usize]) -> bool {
         let count = |list: &[usize]| list.iter().map(|i| lengths[*i]).product::<usize>();
         let (rows, columns) = (count(&self.rows), count(&self.columns));
         let beside = matches!(left, FactorLayout::Strided(steps) if merged(steps, &self.rows, lengths) == Some(1));
-        let few =
-            (2..LINE).contains(&columns) && rows >= 8 * LINE && count(&self.inner) >= 4 * LINE;
+        let few = (2..=FEW * LINE).contains(&columns)
+            && rows >= 8 * LINE
+            && count(&self.inner) >= 4 * LINE;
         few && beside && self.batch.is_empty()
     }
 
