@@ -63,6 +63,31 @@ fn ends_and_closed_forms() {
     }
 }
 
+/// Near a pole, functions have all their digits on both sides; what has no real value is NaN.
+#[test]
+fn poles_and_numbers_that_no_function_value_has() {
+    let text = "
+        input t: f64[4] = [-1e-11, -1e-17, -1e-31, 1e-17]
+        input x: f64[4] = [-7525.45704653, -2, 0.5, -1e300]
+        pole[i] = digamma(t[i]) * t[i]
+        slope[i] = grad(sum[j] lgamma(t[j]), t)[i] * t[i]
+        size[i] = exp(lgamma(t[i]) + log(abs(t[i])))
+        none[i] = acosh(x[i])
+        single[i] = f64(acosh(f32(x[i])))
+        output pole; output slope; output size; output none; output single";
+    let found = Subject::of_case(case(text, 0.0)).once(1);
+    for (number, expected) in [-1.0, -1.0, 1.0, f64::NAN, f64::NAN]
+        .into_iter()
+        .enumerate()
+    {
+        for value in &found[number].data {
+            let value = value.as_f64();
+            let is_same = value.is_nan() && expected.is_nan() || (value - expected).abs() < 1e-10;
+            assert!(is_same, "output {number}: {value} is not {expected}");
+        }
+    }
+}
+
 /// A network of two layers with a sum over its rows: what changes along a direction, a curvature, and a Jacobian with few inputs.
 #[test]
 fn derivatives_along_a_direction_on_all_sites() {

@@ -283,6 +283,39 @@ mask = 19
     assert_eq!(printed(text), expected);
 }
 
+/// A conversion to a narrow type stores its value, also where it is of that type already: arithmetic on narrow values is wider.
+#[test]
+fn conversions_to_the_type_of_an_expression_store_it() {
+    let program = "input x: i8[3] = [100, 127, -128]
+input u: u8[3] = [200, 255, 3]
+input h: f16[2] = [1, 3]
+input w: u32[2] = [4294967295, 7]
+a[i] = i32(i8(x[i] * x[i]))
+b[i] = i8(x[i] + x[i]) > 127
+c[i] = i32(u8(u[i] + u[i]))
+e[i] = f32(f16(h[i] / 3)) == f32(h[i]) / 3
+s = sum[i] i8(x[i] + x[i])
+d[i] = i64(u32(w[i] + 1))
+k[i] = i32(i8(i8(x[i]) + x[i])) - i32(i8(x[i]))
+output a
+output b
+output c
+output e
+output s
+output d
+output k
+";
+    let expected = "a = [16  1  0]
+b = [false false false]
+c = [144 254   6]
+e = [false  true]
+s = -58
+d = [0 8]
+k = [-156 -129  128]
+";
+    assert_eq!(printed(program), expected);
+}
+
 #[test]
 fn narrow_integers_are_stored_and_wrap() {
     let text = "input x: f32[5] = [-1e9, -200.5, 3.9, 300, 1e10]

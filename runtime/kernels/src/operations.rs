@@ -166,7 +166,7 @@ macro_rules! floats {
                 Function::Sinh => in_double!(to, a => libm::sinh),
                 Function::Cosh => in_double!(to, a => libm::cosh),
                 Function::Asinh => in_double!(to, a => libm::asinh),
-                Function::Acosh => in_double!(to, a => libm::acosh),
+                Function::Acosh => in_double!(to, a => math::special::acosh),
                 Function::Atanh => in_double!(to, a => libm::atanh),
                 Function::Exp2 => in_double!(to, a => libm::exp2),
                 Function::Log2 => in_double!(to, a => libm::log2),

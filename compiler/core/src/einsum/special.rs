@@ -54,7 +54,7 @@ pub(super) fn lgamma(a: f64) -> f64 {
     }
     if a < 0.5 {
         // Γ(a) Γ(1 - a) = π / sin(π a)
-        let sine = (PI * (a - a.floor())).sin().abs();
+        let sine = (PI * (a - a.round())).sin().abs();
         return (PI / sine).ln() - lgamma(1.0 - a);
     }
     let (mut at, mut product) = (a, 0.0);

@@ -37,6 +37,11 @@ pub(crate) fn erfinv(a: f64) -> f64 {
     x.copysign(a)
 }
 
+/// The number from 0 on whose hyperbolic cosine is `a`; NaN below 1, where the formula of large numbers would cancel.
+pub(crate) fn acosh(a: f64) -> f64 {
+    if a < 1.0 { f64::NAN } else { libm::acosh(a) }
+}
+
 /// B(2k) for k = 1, 2, …
 const BERNOULLI: [f64; 9] = [
     1.0 / 6.0,
@@ -58,13 +63,26 @@ pub(crate) fn polygamma(n: f64, x: f64) -> f64 {
     if x > 0.0 {
         return at_positive(n, x);
     }
-    let fraction = x - x.floor();
-    if fraction == 0.0 {
+    // The distance from the nearest pole, which is exact.
+    let distance = x - x.round();
+    if distance == 0.0 {
         return if is_odd { f64::INFINITY } else { f64::NAN };
     }
-    // The reflection formula, its cotangent's derivative written as that of the fraction.
-    let difference = at_positive(n, 1.0 - x) - at_positive(n, 1.0 - fraction);
-    at_positive(n, fraction) + if is_odd { -difference } else { difference }
+    let near = match distance > 0.0 {
+        true => at_positive(n, distance),
+        false => {
+            let order = n as i32;
+            let pole = factorial(order) * distance.powi(-order - 1);
+            at_positive(n, 1.0 + distance) + if is_odd { pole } else { -pole }
+        }
+    };
+    // The reflection formula, its cotangent's derivative written as that of the distance.
+    let difference = at_positive(n, 1.0 - x) - at_positive(n, 1.0 - distance);
+    near + if is_odd { -difference } else { difference }
+}
+
+fn factorial(order: i32) -> f64 {
+    (1..=order).map(f64::from).product()
 }
 
 /// [`polygamma`] of a positive number: steps up to where the asymptotic series (Abramowitz and Stegun, 6.3.18 and 6.4.11) is exact.
@@ -73,7 +91,7 @@ fn at_positive(n: f64, x: f64) -> f64 {
         return if n == 0.0 { x } else { 0.0 };
     }
     let order = n as i32;
-    let factorial: f64 = (1..=order).map(f64::from).product();
+    let factorial = factorial(order);
     let (mut at, mut steps) = (x, 0.0);
     while at < 12.0 + n {
         steps += at.powi(-order - 1);

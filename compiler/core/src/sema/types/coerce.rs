@@ -376,7 +376,15 @@ impl Checker<'_> {
             return self.convert_to_complex(id, dtype, span);
         }
         match self.arena.ty(id) {
-            Ty::Typed(own) if own == dtype => Some(id),
+            Ty::Typed(own) if own == dtype => {
+                // What is computed of narrow values is wider until it is stored.
+                let form = self.arena.form(id);
+                let is_stored = matches!(&*form, Form::Read { .. } | Form::Convert(_));
+                Some(match dtype.is_narrow() && !is_stored {
+                    true => self.arena.add(Form::Convert(id), Ty::Typed(dtype)),
+                    false => id,
+                })
+            }
             Ty::Typed(own) if own.is_complex() && dtype != DType::Bool => {
                 self.real_needed(dtype.name(), (id, span))
             }
