@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use ein_plan::{FileRef, Scalar};
 use ein_records::Show;
 use einc_core::lists::Form;
-use einc_core::pipeline::Objective;
+use einc_core::pipeline::{Formats, Objective};
 use einc_diag::Diagnostic;
 use std::path::PathBuf;
 use values::{MOST_SITES, balance, patience, seconds};
@@ -117,6 +117,20 @@ pub enum CostModel {
 }
 
 impl PlanArguments {
+    /// Returns the forms that are asked for; of words for all inputs the last one counts.
+    pub fn formats(&self) -> Formats {
+        let mut formats = Formats::default();
+        for word in &self.formats {
+            match word {
+                FormatChoice::All(form) => formats.all = *form,
+                FormatChoice::Pinned(name, form) => {
+                    formats.pinned.insert(name.clone(), *form);
+                }
+            }
+        }
+        formats
+    }
+
     /// Returns the objective, if one was named.
     ///
     /// # Errors

@@ -1,30 +1,14 @@
-//! The forms that a command line asks for, and what is wrong with them.
+//! The forms that a command line asks for and that inputs cannot have.
 //!
 //! Must not know how a form is chosen.
 //!
 //! ```text
-//! --formats A=list,B=dense   ->   A: list, B: dense
 //! error[E0736]: `--formats A=list`: a.npy holds all elements of `A`
 //! ```
 
-use crate::{arguments::FormatChoice, bind::Headers, settings::Settings};
+use crate::{bind::Headers, settings::Settings};
 use einc_core::lists::{Form, FormChoice};
-use einc_core::pipeline::Formats;
 use einc_diag::Diagnostic;
-
-/// The forms that these words ask for; of words for all inputs the last one counts.
-pub fn asked(words: &[FormatChoice]) -> Formats {
-    let mut formats = Formats::default();
-    for word in words {
-        match word {
-            FormatChoice::All(form) => formats.all = *form,
-            FormatChoice::Pinned(name, form) => {
-                formats.pinned.insert(name.clone(), *form);
-            }
-        }
-    }
-    formats
-}
 
 /// The inputs that cannot be lists and are to be some.
 pub fn impossible(

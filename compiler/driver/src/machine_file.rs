@@ -388,7 +388,7 @@ byte = 8.0e-10
             (
                 "place = 2.0e-9",
                 "place = -1.0",
-                "cluster.toml:7: `compute.place` is -1, not a number of seconds from 0",
+                "cluster.toml:8: `compute.place` is -1, not a number of seconds from 0",
             ),
             (
                 "sites = 8\n",

@@ -9,7 +9,6 @@
 use crate::arguments::{
     BindArguments, Data, DeviceKind, PlanArguments, RunArguments, Save, Weights,
 };
-use crate::forms;
 use ein_exec::session::Begin;
 use ein_plan::{FileRef, Scalar};
 use ein_records::{Destinations, Show};
@@ -110,7 +109,7 @@ impl Settings {
             criteria.disabled_rules = arguments.disabled_rules.clone();
         }
         if !arguments.formats.is_empty() {
-            criteria.formats = forms::asked(&arguments.formats);
+            criteria.formats = arguments.formats();
         }
         self.time_limit = arguments.time_limit.or(self.time_limit);
         Ok(())

@@ -6,7 +6,7 @@ mod reference;
 use ein_array::Array;
 use ein_kernels::{Options, run};
 use ein_plan::{DType, Kernel};
-use reference::{Owned, array, chunks};
+use reference::{Owned, array, check, chunks};
 
 fn owned(dtype: DType, shape: &[u64], of: impl Fn(usize) -> f64) -> Owned {
     let shape: Vec<usize> = shape.iter().map(|n| *n as usize).collect();
@@ -145,6 +145,65 @@ fn numbers_of_few_bits_are_those_of_many() {
                 let (few, many) = (result(narrow, outside), result(DType::I64, outside));
                 assert_eq!(few.is_err(), outside, "{narrow} {guard}");
                 assert_eq!(few, many, "{narrow} {guard}, outside: {outside}");
+            }
+        }
+    }
+}
+
+/// Lines of any width, of which the sums of a row are held block by block of columns; rows of many points and of none, in order and not, and
+/// points that are summed part by part.
+#[test]
+fn lines_of_any_width_are_added_up() {
+    let values = [
+        "a2[a1[e], j]",
+        "a0[e] * a2[a1[e], j]",
+        "a0[e] * a2[a1[e], j] * a0[e]",
+        "a0[e] * a4[e, j]",
+    ];
+    let sizes = [(40, 90), (3, 3000), (2, 40_000)];
+    for (number, width) in [2, 3, 4, 7, 8, 9, 12, 31, 32, 33, 45, 64, 71]
+        .into_iter()
+        .enumerate()
+    {
+        for (at, (rows, points)) in sizes.into_iter().enumerate() {
+            if points > 3000 && width != 8 && width != 12 {
+                continue;
+            }
+            for (dtype, reduction) in [
+                (DType::F32, "sum"),
+                (DType::F64, "max"),
+                (DType::F32, "prod"),
+                (DType::I64, "sum"),
+            ] {
+                let (t, value) = (dtype.name(), values[(number + at) % values.len()]);
+                let text = format!(
+                    "({t}[{points}], i64[{points}], {t}[50, {width}], i64[{points}], {t}[{points}, {width}]) \
+                     [p: {rows}, j: {width} | e: {points}] {t} = {reduction} {value} if a3[e] == p"
+                );
+                let kernel: Kernel = text.parse().unwrap_or_else(|e| panic!("{text}: {e:?}"));
+                // Some points have no row; rows in the middle have no point.
+                let row = |e: usize| match number % 2 {
+                    0 => (e * (rows + 1) / points) as f64 * 1.4 - 1.0,
+                    _ => ((e * e + 3 * e) % (rows + 2)) as f64 - 1.0,
+                };
+                let small = |e: usize| [1.0, -1.0, 0.5, 2.0][(e * 7 + e / 5) % 4];
+                let number = |e: usize| match dtype {
+                    DType::I64 => (e % 5) as f64 - 2.0,
+                    _ => small(e),
+                };
+                let (all, width) = (points as u64, width as u64);
+                let operands = [
+                    owned(dtype, &[all], number),
+                    owned(DType::I64, &[all], |e| ((e * 13) % 50) as f64),
+                    owned(dtype, &[50, width], number),
+                    owned(DType::I64, &[all], |e| row(e).floor()),
+                    owned(dtype, &[all, width], number),
+                ];
+                check(
+                    &kernel,
+                    &[(0, rows as u64), (0, width), (0, all)],
+                    &operands,
+                );
             }
         }
     }

@@ -21,13 +21,13 @@ pub struct Rates {
     pub touched: f64,
     /// Seconds a tuple.
     pub tuple: f64,
-    /// Seconds an operation of f32 elsewhere.
+    /// Seconds an operation of f32 that is none of a matrix product.
     pub element: f64,
-    /// Seconds a place that data name.
+    /// Seconds a place that data name: an element or a row that a gather reads, or that a scatter adds to.
     pub place: f64,
 }
 
-/// What a kernel's operations are, from which their time follows.
+/// The kind of a kernel's operations, from which their time follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pace {
     /// True if they are those of matrix products.
@@ -39,7 +39,7 @@ pub struct Pace {
 }
 
 impl Rates {
-    /// Of processors of about 2020, a core each. Forms are chosen by these where no machine's are given, so that a plan does not depend on
+    /// The rates of one core of a processor of about 2020. Forms are chosen by these where no machine's are given, so that a plan does not depend on
     /// the machine on which it is made.
     pub const TYPICAL: Rates = Rates {
         operation: 1.2e-11,
@@ -49,7 +49,8 @@ impl Rates {
         place: 2.0e-9,
     };
 
-    /// Of a machine of which only products, memory and tuples were measured: the other rates are in proportion to these, as of [`Rates::TYPICAL`].
+    /// The rates of a machine of which only products, memory and tuples were measured: the others are in proportion to these, as those of
+    /// [`Rates::TYPICAL`] are.
     pub fn of_products(operation: f64, touched: f64, tuple: f64) -> Rates {
         let typical = Rates::TYPICAL;
         Rates {
@@ -129,7 +130,8 @@ fn places(kernel: &Kernel) -> f64 {
     };
     let of_output = solved.iter().map(|(_, at)| at).filter(|at| is_named(at));
     let of_output = of_output.map(|at| points(depends[at.0 as usize]));
-    of_reads.map(points).chain(of_output).sum()
+    let all = of_reads.map(points).chain(of_output);
+    all.fold(0.0, |sum, places| sum + places)
 }
 
 #[cfg(test)]
@@ -164,7 +166,7 @@ mod tests {
                 12.0,
             ),
             (
-                "(f64[9, 9]) [r: 9, c: 9] f64 = inv(a0[(r), (c)])",
+                "(f64[40, 40], f64[40]) [i: 40] f64 = solve(a0[:1, :2], a1[:1], i)",
                 true,
                 0.0,
             ),

@@ -1,7 +1,7 @@
 //! The form that every input is taken in whose data list its elements: the list of them, or all.
 //!
-//! Sites would take so many seconds with the list and without; the less counts. Inputs are looked at one after the other, with the forms that
-//! were chosen for the others, until nothing changes. Must not know statements, nor how seconds are counted.
+//! One site would take so many seconds for the program with the list and without; the faster form is taken. Inputs are looked at one after the
+//! other, with the forms that were chosen for the others, until nothing changes. Must not know statements, nor how seconds are counted.
 //!
 //! ```text
 //! A: 281250 of 9000000 elements, 0.0048 s as a list, 0.0135 s dense   ->   list
@@ -73,7 +73,7 @@ impl FormChoice {
 /// An input whose data list its elements, or a batch of one.
 #[derive(Clone, Debug)]
 pub struct Listed {
-    /// What the data list.
+    /// The elements that the data list.
     pub listing: Listing,
     /// Elements of the input that a program reads.
     pub shape: Vec<u64>,
@@ -96,7 +96,8 @@ impl Listed {
     }
 }
 
-/// Returns the form of each of these inputs: the one that is asked for, or the faster one. `seconds` are those of the program in which these inputs are lists.
+/// Returns the form of each of these inputs: the one that is asked for, or the faster one; dense where no statement reads the list. `seconds`
+/// are those of the program in which these inputs are lists.
 pub fn choose(
     inputs: &BTreeMap<String, Listed>,
     asked: &dyn Fn(&str) -> Option<Form>,
@@ -136,6 +137,11 @@ pub fn choose(
         }
         if choices.iter().map(|choice| choice.form).eq(before) {
             break;
+        }
+    }
+    for choice in &mut choices {
+        if choice.is_needless() {
+            choice.form = Form::Dense;
         }
     }
     choices

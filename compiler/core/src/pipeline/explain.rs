@@ -180,11 +180,14 @@ fn header(report: &PlanReport) -> String {
 pub(super) fn reason_of(form: &FormChoice) -> String {
     let [list, dense] = form.seconds.map(seconds);
     let elements = format!("{} of {} elements", form.listed, form.elements);
-    let asked = if form.pinned { ", as asked for" } else { "" };
+    let asked = match form.pinned && !form.is_needless() {
+        true => ", as asked for",
+        false => "",
+    };
     match form.form {
         Form::List => format!("a list of {elements}{asked} ({list} at one site; dense {dense})"),
         Form::Dense if form.is_needless() => {
-            format!("dense{asked}, with {elements} listed; no statement can read them alone")
+            format!("dense, with {elements} listed; no statement can read them alone")
         }
         Form::Dense => {
             format!("dense{asked}, with {elements} listed ({dense} at one site; as a list {list})")

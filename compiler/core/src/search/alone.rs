@@ -1,6 +1,6 @@
 //! The time of a program at one site, to which nothing moves.
 //!
-//! What data fill is taken to be written once, and statements of loops as often as they have rounds. Must not know forms of tensors.
+//! Inputs are taken to be written once, and statements of loops to be computed as often as these have rounds. Must not know forms of tensors.
 //!
 //! ```text
 //! C: f32[512, 512] = [i: 512, j: 512 | k: 512] sum A[i, k] * B[k, j]   ->   0.0036 s

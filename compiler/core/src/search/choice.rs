@@ -32,7 +32,7 @@ pub struct Choice {
     pub needs: Vec<Roles>,
     /// Operations of the busiest site.
     pub load: f64,
-    /// What these operations are.
+    /// The kind of these operations.
     pub pace: Pace,
     /// Bytes that the busiest site reads and writes.
     pub touched: f64,

@@ -60,7 +60,11 @@ impl Objective {
     /// The price of running a statement in one way.
     pub fn of_run(&self, choice: &Choice) -> f64 {
         match self {
-            Objective::Time(model) => model.of_run(choice),
+            Objective::Time(model) => {
+                let (rates, tuples) = (&model.compute, choice.needs.len() + 1);
+                rates.of_operations(&choice.pace, choice.load)
+                    + rates.of_tuples(choice.touched, tuples)
+            }
             Objective::Transfer | Objective::Bytes => 0.0,
         }
     }

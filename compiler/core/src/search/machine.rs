@@ -8,7 +8,6 @@
 //! mesh 4x8, 8 sites a node: of axis 0, 1 coordinate in a node and 4 nodes; of axis 1, 8 and 1
 //! ```
 
-use super::choice::Choice;
 use super::mesh::AXES;
 use super::transfer::{Counts, Move, counts};
 use crate::cost::Rates;
@@ -60,12 +59,6 @@ impl TimeModel {
             seconds(&network.link, far.messages, far.words_of_node)
         });
         seconds(&self.node, near.0, near.1) + across
-    }
-
-    /// Seconds of running a statement in one way.
-    pub fn of_run(&self, choice: &Choice) -> f64 {
-        self.compute.of_operations(&choice.pace, choice.load)
-            + (self.compute).of_tuples(choice.touched, choice.needs.len() + 1)
     }
 
     /// Seconds that no sensible plan of so many tensors is above, if they have so many floats and their arithmetic takes so long.

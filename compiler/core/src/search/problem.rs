@@ -89,7 +89,7 @@ pub struct Statement {
     /// Operations at one point, all rounds of the loops around counted: at least 1 a round; 0 for what only names what
     /// is there, a loop's value.
     pub flops: f64,
-    /// What these operations are.
+    /// The kind of these operations.
     pub pace: Pace,
     /// True if it is made in many rounds, each of which takes less time than sites need to hand each other a part of it.
     pub small: bool,

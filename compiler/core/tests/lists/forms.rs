@@ -109,13 +109,15 @@ fn forms_are_chosen_together() {
     );
 }
 
-/// What no statement can read alone is dense, and so are all where that is asked for.
+/// An input whose list no statement can read is dense, and so are all where that is asked for.
 #[test]
 fn lists_that_nothing_reads_are_not_made() {
     let text = "input A: f32[2000, 2000] = unbound\n\
          C: f32[2000, 2000] = [i: 2000, k: 2000] exp(A[i, k])\noutput C";
-    let (found, reads) = forms(text, &[("A", 40)], &Formats::default());
-    assert_eq!((found, reads), (vec![("A".to_owned(), Form::Dense)], false));
+    for asked in [Formats::default(), pinned(Form::List)] {
+        let (found, reads) = forms(text, &[("A", 40)], &asked);
+        assert_eq!((found, reads), (vec![("A".to_owned(), Form::Dense)], false));
+    }
     let dense = Formats {
         all: Some(Form::Dense),
         ..Formats::default()

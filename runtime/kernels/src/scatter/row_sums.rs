@@ -20,7 +20,7 @@ const POINTS: usize = 512;
 const AHEAD: usize = 4 << 10;
 const POINTS_AHEAD: (usize, usize) = (2, 16);
 
-/// Some rows of the output, whose columns are summed in blocks of `BLOCK` and fewer.
+/// The lines that go to some rows of the output, whose columns are summed in blocks of `BLOCK` and fewer.
 pub(super) struct RowSums<'t, 'a, T, A, W, F, S, const BLOCK: usize> {
     pub(super) line: &'t Scaled<'a, T>,
     /// Values of a line.

@@ -42,7 +42,7 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// Whether the product of the factors in the other order is cheaper: many rows, which lie side by side in the left factor, fill all vectors
+    /// Returns whether the product of the factors in the other order is cheaper: many rows, which lie side by side in the left factor, fill all vectors
     /// as they lie, and few columns do not, or not without a copy of the left factor. The result is turned where it goes, so it has to be small
     /// beside the factors.
     pub fn turns(&self, left: FactorLayout<'_>, lengths: &[usize]) -> bool {
