@@ -80,7 +80,8 @@ fn forms_that_cannot_be_are_told() {
     Tensor::noise(&[30, 20], 1).write_f64(&folder.join("whole.npy"));
     let says = |arguments: &[&str], words: &[&str]| {
         let all: Vec<&str> = ["run"].iter().chain(arguments).copied().collect();
-        run(&mut einc(folder, &all)).says(words);
+        let said = run(&mut einc(folder, &all)).says(words);
+        assert!(said.status != Some(0) && said.stdout.is_empty(), "{said}");
     };
     says(&["--formats", "B=list"], &["E0711", "no input `B`"]);
     says(&["--formats", "A=csr"], &["NAME=list or NAME=dense"]);

@@ -109,13 +109,17 @@ pub fn check_for(
         (checked, training) = (None, None);
     }
     let criteria = &settings.criteria;
-    let ((checked, training), forms) = pipeline::with_forms(
+    let ((mut checked, mut training), forms) = pipeline::with_forms(
         (checked, training),
         &listed(&headers),
         &criteria.formats,
         &criteria.objective,
     );
-    diagnostics.extend(forms::impossible(settings, &headers, &forms));
+    let impossible = forms::impossible(settings, &headers, &forms);
+    if !impossible.is_empty() {
+        (checked, training) = (None, None);
+        diagnostics.extend(impossible);
+    }
     let training = training.map(hoisted);
     Ok(Checked {
         diagnostics,
