@@ -316,6 +316,34 @@ k = [-156 -129  128]
     assert_eq!(printed(program), expected);
 }
 
+/// Indices, counters and numbers have no type of their own: a conversion to a narrow one stores them, too.
+#[test]
+fn conversions_of_numbers_without_a_type_store_them() {
+    let program = "a[i < 4] = i64(i8(i + 126))
+b = sum[i < 4] f64(u8(i - 1))
+c[i < 2] = where(i8(i + 127) > 0, 1, 0)
+repeat t < 3 { state s = 0.0; next s = s + f64(u8(t + 255)) }
+d[i < 2] = f64(f16(i + 0.1))
+fn f(v) = f64(u8(v))
+e[i < 3] = f(i + 254)
+g = f64(bf16(0.1))
+h[i < 3] = i64(u32(i + 4294967294))
+k[i < 2] = i64(u16(i % 2 + 65535))
+output a; output b; output c; output s; output d; output e; output g; output h; output k
+";
+    let expected = "a = [ 126  127 -128 -127]
+b = 258.0
+c = [1 0]
+s = 256.0
+d = [0.09997559 1.09960938]
+e = [254. 255.   0.]
+g = 0.10009765625
+h = [4294967294 4294967295          0]
+k = [65535     0]
+";
+    assert_eq!(printed(program), expected);
+}
+
 #[test]
 fn narrow_integers_are_stored_and_wrap() {
     let text = "input x: f32[5] = [-1e9, -200.5, 3.9, 300, 1e10]

@@ -323,6 +323,55 @@ fn usage_errors_have_status_2() {
         .says(&["nowhere.ein"]);
     einc(&["run", "examples/matmul.ein", "--dim", "Q=4"]).says(&["Q"]);
     einc(&["explain", "E9999"]).says(&["E9999"]);
+    for (option, value, says) in [
+        ("--memory", "-5", "a number of bytes above 0"),
+        ("--sites", "-1", "-1 is not in 1..=4096"),
+        ("--time-limit", "-1", "a number above 0"),
+        ("--balance", "-2", "--balance"),
+        ("--seed", "-1", "invalid value '-1' for '--seed"),
+    ] {
+        let refused = einc(&["run", "examples/matmul.ein", option, value]).fails_with(2);
+        refused.says(&["invalid value", says]);
+    }
+}
+
+#[test]
+fn a_name_has_one_value() {
+    let twice = [
+        ("--dim", "N=3", "N=4"),
+        ("--set", "c=1", "c=2"),
+        ("--input", "x=1", "x=2"),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let text = "dim N\nconst c = 0\ninput x: f32[N]\ny[i] = x[i] + c\noutput y\n";
+    let program = write(&folder, "p.ein", text);
+    for (option, first, second) in twice {
+        for verb in ["run", "check", "plan", "build"] {
+            let refused = einc(&[
+                verb,
+                program.to_str().unwrap(),
+                option,
+                first,
+                option,
+                second,
+            ]);
+            let name = format!("`{option}` gives `{}` two values", &first[..1]);
+            refused.fails_with(1).says(&["E0737", &name]);
+        }
+    }
+    let all: Vec<&str> = twice
+        .iter()
+        .flat_map(|(o, v, _)| [*o, *v, *o, *v])
+        .collect();
+    let all = [&["run", program.to_str().unwrap()], &all[..]].concat();
+    einc(&all).success().says(&["y = [2. 2. 2.]"]);
+}
+
+#[test]
+fn a_text_that_never_ends_is_refused() {
+    einc(&["check", "/dev/zero"])
+        .fails_with(1)
+        .says(&["E0190", "longer than 64 MiB"]);
 }
 
 fn built(folder: &TempDir, example: &Path) -> PathBuf {

@@ -168,7 +168,7 @@ fn passes(
     options: &Options,
     (deadline, soon): Deadlines<'_>,
 ) -> Result<Compiled, Stop> {
-    let program = rules::conditions::conditioned(program);
+    let program = search::recount::recounted(&rules::conditions::conditioned(program));
     let program = search::scatters::summed(&search::factors::factored(&program));
     let program = search::digits::taken(&search::overlaps::parted(&program));
     // Of equal values one is left before it is asked who reads them; outputs keep the names that they have here.

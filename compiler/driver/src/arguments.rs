@@ -65,7 +65,7 @@ pub enum Save {
 #[derive(Clone, Debug, Default, Args)]
 pub struct PlanArguments {
     /// Sites to compute on: threads of this process; under mpirun the number of ranks
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=MOST_SITES), help_heading = "Execution")]
+    #[arg(long, allow_negative_numbers = true, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=MOST_SITES), help_heading = "Execution")]
     pub sites: Option<u32>,
     /// Bit-for-bit the same results on any number of sites
     #[arg(long, help_heading = "Execution")]
@@ -77,16 +77,16 @@ pub struct PlanArguments {
     #[arg(long, value_name = "FILE", help_heading = "Planning")]
     pub machine: Option<PathBuf>,
     /// Seconds after which planning takes the best plan found so far; what was left out is reported
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Planning")]
+    #[arg(long, allow_negative_numbers = true, value_name = "SECONDS", value_parser = seconds, help_heading = "Planning")]
     pub time_limit: Option<f64>,
     /// Bytes that a site may hold, such as 8GiB: a plan that needs more is not chosen
-    #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Planning")]
+    #[arg(long, allow_negative_numbers = true, value_name = "BYTES", value_parser = bytes, help_heading = "Planning")]
     pub memory: Option<u64>,
     /// Let values rest on disk between two uses where no plan fits in `--memory`; in this folder, by default /var/tmp
     #[arg(long, env = "EIN_SPILL", value_name = "FOLDER", num_args = 0..=1, require_equals = true, default_missing_value = "/var/tmp", help_heading = "Planning")]
     pub spill: Option<PathBuf>,
     /// How many times its even share of the arithmetic a site may do (default: 1.25)
-    #[arg(long, value_name = "TIMES", value_parser = balance, help_heading = "Planning")]
+    #[arg(long, allow_negative_numbers = true, value_name = "TIMES", value_parser = balance, help_heading = "Planning")]
     pub balance: Option<f64>,
     /// Plan without a rule, by the name that `einc rules` lists; repeat for more
     #[arg(long = "disable-rule", value_name = "NAME", help_heading = "Planning")]
@@ -161,13 +161,14 @@ pub struct RunArguments {
     /// Seed of everything random
     #[arg(
         long,
+        allow_negative_numbers = true,
         value_name = "NUMBER",
         default_value_t = 0,
         help_heading = "Execution"
     )]
     pub seed: u64,
     /// Threads of this process, for all its sites together (default: its share of the cores that it may use)
-    #[arg(long, env = "EIN_THREADS", value_name = "T", value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = "Execution")]
+    #[arg(long, allow_negative_numbers = true, env = "EIN_THREADS", value_name = "T", value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = "Execution")]
     pub threads: Option<u32>,
     /// Device that computes the kernels; the reference device is slow, and tells whether a kernel of the processor's is wrong
     #[arg(

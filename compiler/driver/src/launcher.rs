@@ -73,8 +73,8 @@ pub fn main(
             Ok(parsed) => parsed,
             Err(error) => return exit::arguments(&error),
         };
-        settings.bind(parsed.bind);
-        let taken = settings.plan(&parsed.plan);
+        let bound = settings.bind(parsed.bind);
+        let taken = bound.and_then(|()| settings.plan(&parsed.plan));
         if let Err(diagnostic) = taken.and_then(|()| settings.run(parsed.run)) {
             exit::show(vec![diagnostic], &[], parsed.format);
             return 1;

@@ -72,8 +72,14 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Takes over values for dims, consts and inputs; a later one replaces an earlier one of the same name.
-    pub fn bind(&mut self, arguments: BindArguments) {
+    /// Takes over values for dims, consts and inputs, in the place of earlier ones.
+    ///
+    /// # Errors
+    /// E0737: the arguments give one name two values.
+    pub fn bind(&mut self, arguments: BindArguments) -> Result<(), Diagnostic> {
+        given_once("--dim", &arguments.dims)?;
+        given_once("--set", &arguments.constants)?;
+        given_once("--input", &arguments.inputs)?;
         self.dims.extend(arguments.dims);
         self.constants.extend(arguments.constants);
         for (name, data) in arguments.inputs {
@@ -88,6 +94,7 @@ impl Settings {
                 }
             }
         }
+        Ok(())
     }
 
     /// Takes over the number of sites, the order of sums and what a plan is chosen by.
@@ -168,4 +175,19 @@ impl Settings {
         };
         Ok(())
     }
+}
+
+/// Refuses two different values of an option for one name.
+fn given_once<T: PartialEq>(option: &str, given: &[(String, T)]) -> Result<(), Diagnostic> {
+    let mut values = BTreeMap::new();
+    for (name, value) in given {
+        if values
+            .insert(name, value)
+            .is_some_and(|first| first != value)
+        {
+            let what = format!("`{option}` gives `{name}` two values");
+            return Err(Diagnostic::error("E0737", what).help("leave one of them out"));
+        }
+    }
+    Ok(())
 }

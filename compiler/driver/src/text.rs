@@ -8,7 +8,8 @@
 
 use einc_diag::{Diagnostic, did_you_mean};
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -22,12 +23,22 @@ pub(crate) fn identity(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
+/// Most bytes of a text: what is longer is no program, or a device that never ends.
+const MOST: u64 = 1 << 26;
+
 /// The text of a file.
 ///
 /// # Errors
-/// E0190 if it cannot be read, E0191 if it is not UTF-8.
+/// E0190 if it cannot be read or is longer than 64 MiB, E0191 if it is not UTF-8.
 pub fn read(path: &Path) -> Result<String, Diagnostic> {
-    let bytes = fs::read(path).map_err(|error| unreadable(path, &error))?;
+    let mut bytes = vec![];
+    fs::File::open(path)
+        .and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes))
+        .map_err(|error| unreadable(path, &error))?;
+    if bytes.len() as u64 > MOST {
+        let what = format!("{} is longer than 64 MiB", path.display());
+        return Err(Diagnostic::error("E0190", what).help("name a file of a program, `.ein`"));
+    }
     String::from_utf8(bytes).map_err(|error| {
         let good = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..good]

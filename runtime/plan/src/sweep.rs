@@ -138,10 +138,6 @@ impl Plan {
         let Operation::LocalJoin { inputs, kernel, .. } = &step.operation else {
             return None;
         };
-        let gathers = self.may_gather(step);
-        if !gathers && !self.may_sweep(step) {
-            return None;
-        }
         let head = *sweep.members.first()?;
         let first = self.kind(head);
         let own = &step.kind;
@@ -153,6 +149,10 @@ impl Plan {
                 .all(|(a, b)| same_cut(a, b))
             && first.placement == own.placement;
         if !alike {
+            return None;
+        }
+        let gathers = self.may_gather(step);
+        if !gathers && !self.may_sweep(step) {
             return None;
         }
         let dims = first.array.dims.iter().zip(&own.array.dims);

@@ -63,8 +63,8 @@ pub fn apply(function: Function, arguments: &[Scalar], dtype: DType) -> Result<S
     )))
 }
 
-/// A value converted to a compute type: float to integer truncates and saturates, NaN is 0; integers wrap; what is
-/// not zero is true.
+/// A value converted to a compute type: float to integer truncates and saturates, NaN is 0; integers wrap; f32 is
+/// rounded; what is not zero is true.
 pub fn convert(x: Scalar, to: DType) -> Scalar {
     match (x, to) {
         (x, DType::Bool) => Scalar::Bool(truth(x)),
@@ -72,6 +72,7 @@ pub fn convert(x: Scalar, to: DType) -> Scalar {
         (Scalar::Float(x), DType::I64) => Scalar::Int(x as i64),
         (Scalar::Int(x), DType::I32 | DType::I64) => wrap(x, to),
         (Scalar::Bool(x), DType::I32 | DType::I64) => Scalar::Int(i64::from(x)),
+        (x, DType::F32) => Scalar::Float(f64::from(x.as_f64() as f32)),
         (x, _) => Scalar::Float(x.as_f64()),
     }
 }

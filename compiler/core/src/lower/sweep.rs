@@ -98,6 +98,9 @@ fn with(plan: &Plan, sweep: &Sweep, step: &Step) -> Option<u32> {
     let shares = members().any(|member| {
         own.contains(&member.result) || !own.is_disjoint(&aligned(plan, member, rows))
     });
+    if row > ROW || !large || !shares {
+        return None;
+    }
     let mut most = ROW;
     for (inputs, kernel) in members()
         .chain([step])
@@ -108,7 +111,7 @@ fn with(plan: &Plan, sweep: &Sweep, step: &Step) -> Option<u32> {
         }
         most = BLOCK / BLOCK_ROWS;
     }
-    (row <= most && large && shares).then_some(rows)
+    (row <= most).then_some(rows)
 }
 
 /// Which dimension of rows is cut into blocks, at so many bytes a row: a block has one value of those before it, and all of those behind.

@@ -19,6 +19,9 @@ use std::collections::BTreeSet;
 /// Plans that are looked at for one program.
 const MOST_PLANS: usize = 400;
 
+/// Ends the names of relations that are made anew.
+const AGAIN: &str = ".again";
+
 /// Relations that are made anew for one.
 const MOST_STEPS: usize = 12;
 
@@ -46,6 +49,12 @@ fn most(plan: &Plan) -> Most {
     )
 }
 
+/// The name of a relation that is made at a step, or of that which it is made like.
+fn original(program: &ia::Program, step: usize) -> &str {
+    let name = program.relations.get(step).map_or("", |r| &r.name);
+    name.trim_end_matches('\'').trim_end_matches(AGAIN)
+}
+
 /// The plan of a program, with relations made anew as long as that brings it nearer to the limit on memory.
 pub(super) fn fitted(
     mut program: ia::Program,
@@ -62,8 +71,14 @@ pub(super) fn fitted(
     };
     let mut plan = lowered(&program)?;
     let mut tries = 0;
+    let mut least = u64::MAX;
+    let mut full = BTreeSet::new();
     loop {
         let before = most(&plan);
+        if before.bytes < least {
+            (least, full) = (before.bytes, BTreeSet::new());
+        }
+        full.insert(original(&program, before.step).to_owned());
         if before.bytes <= limit || tries >= MOST_PLANS {
             return Ok((program, plan));
         }
@@ -73,7 +88,9 @@ pub(super) fn fitted(
             let next = repeat.in_program(&program);
             let planned = lowered(&next)?;
             let after = most(&planned);
-            let elsewhere = after.bytes == before.bytes && after.step != before.step;
+            // As much at a step that has not held as much yet: steps alike are relieved one after the other.
+            let elsewhere =
+                after.bytes == before.bytes && !full.contains(original(&next, after.step));
             if after.bytes < before.bytes || elsewhere {
                 better = Some((next, planned));
             }
@@ -226,7 +243,7 @@ impl Repeat {
         let copies: Vec<ia::Relation> = (self.made.iter())
             .map(|id| {
                 let mut copy = program.relations[*id].clone();
-                copy.name.push_str(".again");
+                copy.name.push_str(AGAIN);
                 while !names.insert(copy.name.clone()) {
                     copy.name.push('\'');
                 }

@@ -41,6 +41,7 @@ mod passing;
 pub mod price;
 pub mod problem;
 pub mod product;
+pub mod recount;
 pub mod reorder;
 mod reordered;
 pub mod repeats;

@@ -11,6 +11,7 @@ mod orders;
 mod overlaps;
 mod papers;
 mod programs;
+mod recount;
 mod repeats;
 mod short;
 mod sums;

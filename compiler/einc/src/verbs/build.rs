@@ -70,8 +70,8 @@ pub fn perform(arguments: Arguments) -> i32 {
         Err(status) => return status,
     };
     let mut settings = Settings::default();
-    settings.bind(arguments.bind);
-    if let Err(diagnostic) = settings.plan(&arguments.plan) {
+    let bound = settings.bind(arguments.bind);
+    if let Err(diagnostic) = bound.and_then(|()| settings.plan(&arguments.plan)) {
         return super::complain(diagnostic, format);
     }
     if !arguments.infer.is_empty() {

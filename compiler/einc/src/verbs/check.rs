@@ -46,7 +46,9 @@ pub struct Arguments {
 
 pub fn perform(arguments: Arguments) -> i32 {
     let mut settings = Settings::default();
-    settings.bind(arguments.bind);
+    if let Err(diagnostic) = settings.bind(arguments.bind) {
+        return super::complain(diagnostic, arguments.format);
+    }
     let statuses = arguments
         .files
         .iter()

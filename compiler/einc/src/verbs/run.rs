@@ -50,8 +50,8 @@ pub struct Arguments {
 
 pub fn perform(arguments: Arguments) -> i32 {
     let mut settings = Settings::default();
-    settings.bind(arguments.bind);
-    let taken = settings.plan(&arguments.plan);
+    let bound = settings.bind(arguments.bind);
+    let taken = bound.and_then(|()| settings.plan(&arguments.plan));
     if let Err(diagnostic) = taken.and_then(|()| settings.run(arguments.run)) {
         return super::complain(diagnostic, arguments.format);
     }

@@ -376,15 +376,7 @@ impl Checker<'_> {
             return self.convert_to_complex(id, dtype, span);
         }
         match self.arena.ty(id) {
-            Ty::Typed(own) if own == dtype => {
-                // What is computed of narrow values is wider until it is stored.
-                let form = self.arena.form(id);
-                let is_stored = matches!(&*form, Form::Read { .. } | Form::Convert(_));
-                Some(match dtype.is_narrow() && !is_stored {
-                    true => self.arena.add(Form::Convert(id), Ty::Typed(dtype)),
-                    false => id,
-                })
-            }
+            Ty::Typed(own) if own == dtype => Some(self.as_stored(id, dtype)),
             Ty::Typed(own) if own.is_complex() && dtype != DType::Bool => {
                 self.real_needed(dtype.name(), (id, span))
             }
@@ -408,7 +400,8 @@ impl Checker<'_> {
                     return self.apply(Function::Ne, vec![id, zero], span);
                 }
                 if whole || dtype.is_float() {
-                    return self.coerce(id, dtype, span);
+                    let computed = self.coerce(id, dtype, span)?;
+                    return Some(self.as_stored(computed, dtype));
                 }
                 if let Some(value) = self.arena.as_number(id) {
                     let whole = self.arena.whole(Size::number(value as i64));
@@ -423,6 +416,19 @@ impl Checker<'_> {
                 }
                 Some(self.arena.add(Form::Convert(exact), Ty::Typed(dtype)))
             }
+        }
+    }
+
+    /// The value that an expression of that type has where it is stored: narrow values are computed in a wider type.
+    fn as_stored(&mut self, id: ExprId, dtype: DType) -> ExprId {
+        let is_stored = match &*self.arena.form(id) {
+            Form::Read { .. } | Form::Convert(_) => true,
+            Form::Constant(_) => dtype.is_integer(),
+            _ => false,
+        };
+        match dtype.is_narrow() && !is_stored {
+            true => self.arena.add(Form::Convert(id), Ty::Typed(dtype)),
+            false => id,
         }
     }
 
