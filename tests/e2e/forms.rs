@@ -66,7 +66,7 @@ fn forms_change_no_result() {
     assert!(!dense.contains("A.values"), "{dense}");
     let json = plan(&["--formats", "A=list", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["forms"][0]["form"], "List");
+    assert_eq!(json["forms"][0]["form"], "list");
     assert_eq!(json["forms"][0]["pinned"], true);
     assert!(plan(&["--format", "html"]).contains("form of A"));
 }
@@ -85,10 +85,10 @@ fn forms_that_cannot_be_are_told() {
     };
     says(&["--formats", "B=list"], &["E0711", "no input `B`"]);
     says(&["--formats", "A=csr"], &["NAME=list or NAME=dense"]);
-    says(
-        &["--formats", "A=list", "--input", "A=whole.npy"],
-        &["E0736", "the data of `A` hold all its elements"],
-    );
+    let whole = ["p.ein", "--input", "A=whole.npy", "--formats", "A=list"];
+    let said = run(einc_command(&["run"]).args(whole).current_dir(folder));
+    let said = said.says(&["E0736", "the data of `A` hold all its elements"]);
+    assert!(said.status != Some(0) && said.stdout.is_empty(), "{said}");
     std::fs::write(
         folder.join("p.ein"),
         "dim N, M\ninput A: f64[N, M]\ny[i,j] = exp(A[i,j])\noutput y\n",

@@ -21,6 +21,7 @@ const PASSES: u32 = 3;
 
 /// The form of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Form {
     /// The listed elements with their positions.
     List,

@@ -352,14 +352,25 @@ impl Narrowing<'_> {
 
     /// Returns whether it takes no longer to solve what is left below a price than a few more trips.
     fn is_small(&self, limit: f64) -> bool {
-        let current = self.known.current();
-        let kept = self.known.below(limit);
-        let left = Network {
-            domains: kept.iter().map(Vec::len).collect(),
-            tables: current.tables.clone(),
-        };
         let trips = TRIPS_WORTH * self.known.effort();
+        let left = self.counted(limit);
         left.small(trips.max(SMALL), self.cap).is_some()
+    }
+
+    /// Returns whether a guess is worth it: what is left below it is solved soon, or much sooner than what is left below the highest
+    /// price, which needs no guess after it.
+    fn is_cheaper(&self, guess: f64, most: f64) -> bool {
+        let (_, effort) = self.counted(guess).order();
+        let enough = 2.0 * effort.operations;
+        effort.operations <= SMALL || self.counted(most).small(enough, self.cap).is_none()
+    }
+
+    /// What is left below a price, with numbers of values alone.
+    fn counted(&self, limit: f64) -> Network {
+        Network {
+            domains: self.known.below(limit).iter().map(Vec::len).collect(),
+            tables: self.known.current().tables.clone(),
+        }
     }
 
     /// The highest price of a plan that is still of interest.
@@ -375,7 +386,11 @@ impl Narrowing<'_> {
         for guess in GUESSES {
             let most = self.most();
             let limit = least + guess * least.abs().max(self.scale * 1e-3);
-            if let Err(reason) = self.left(limit.min(most)) {
+            let limit = match limit < most && !self.is_cheaper(limit, most) {
+                true => most,
+                false => limit.min(most),
+            };
+            if let Err(reason) = self.left(limit) {
                 self.result.stop = Some(reason);
                 return;
             }

@@ -36,7 +36,12 @@ fn recount(kernel: &Kernel) -> Option<Kernel> {
         && kernel.library().is_none()
         && kernel.scanned().is_none();
     let guard = kernel.guard.filter(|_| plain)?;
-    let conditions = conjuncts(&kernel.graph, guard);
+    let asked = conjuncts(&kernel.graph, guard).into_iter();
+    // Gradients ask whether an index is one of a result, too, as it always is.
+    let holds = |form| least(kernel, &form).is_some_and(|least| least >= 0);
+    let conditions: Vec<NodeId> = asked
+        .filter(|condition| !condition_form(&kernel.graph, *condition).is_some_and(holds))
+        .collect();
     conditions.iter().find_map(|condition| {
         let side = Side::of(kernel, *condition)?;
         let places = places(kernel, side.reduced);
@@ -58,6 +63,22 @@ struct Side {
 struct Place {
     value: Affine,
     extent: u64,
+}
+
+/// What is not negative where a condition holds, if that is a sum of indices.
+fn condition_form(graph: &Graph, condition: NodeId) -> Option<Affine> {
+    let Node::Apply(function, sides) = graph.node(condition) else {
+        return None;
+    };
+    let (small, large, apart) = match function {
+        Function::Lt => (sides[0], sides[1], 1),
+        Function::Le => (sides[0], sides[1], 0),
+        Function::Gt => (sides[1], sides[0], 1),
+        Function::Ge => (sides[1], sides[0], 0),
+        _ => return None,
+    };
+    let more = graph.as_affine(large)?.plus(&graph.as_affine(small)?, -1)?;
+    more.plus(&constant(apart), -1)
 }
 
 /// The places at which elements are read and that follow from the reduced index, one after the other; and its value counted from the end.
@@ -104,19 +125,7 @@ fn index(index: IndexId) -> Affine {
 
 impl Side {
     fn of(kernel: &Kernel, condition: NodeId) -> Option<Side> {
-        let graph = &kernel.graph;
-        let Node::Apply(function, sides) = graph.node(condition) else {
-            return None;
-        };
-        let (small, large, apart) = match function {
-            Function::Lt => (sides[0], sides[1], 1),
-            Function::Le => (sides[0], sides[1], 0),
-            Function::Gt => (sides[1], sides[0], 1),
-            Function::Ge => (sides[1], sides[0], 0),
-            _ => return None,
-        };
-        let form = graph.as_affine(large)?.plus(&graph.as_affine(small)?, -1)?;
-        let form = form.plus(&constant(apart), -1)?;
+        let form = condition_form(&kernel.graph, condition)?;
         let [(output, a), (reduced, b)] = form.terms[..] else {
             return None;
         };

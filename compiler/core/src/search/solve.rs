@@ -255,11 +255,16 @@ impl Running {
     fn found(self, objective: &Objective, report: &SearchReport) -> Option<Found> {
         let best = self.best?;
         let price = best.price.under(objective);
-        let bound = self.bound.min(price);
+        let mut bound = self.bound.min(price);
+        // Whole floats move: a plan that is less than one above what none is below is the best.
+        let whole = matches!(objective, Objective::Transfer) && price - bound < 1.0 - 1e-3;
+        if whole {
+            bound = price;
+        }
         Some(Found {
             layout: best.layout,
             price: best.price,
-            proved_optimal: self.proved,
+            proved_optimal: self.proved || whole,
             bound,
             report: SearchReport {
                 gap: price - bound,

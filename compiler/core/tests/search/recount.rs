@@ -39,6 +39,11 @@ fn points_are_counted_by_the_place_that_is_read() {
         "y: i64[70] = [i: 70 | j: 70] sum x[i - j - 1] * x[i - j] if j < i",
         "y: i64[70] = [i: 70 | j: 70] sum x[j] * x[j + 1] if j < i",
     );
+    // A gradient's condition that always holds.
+    becomes(
+        "y: i64[70] = [i: 70 | j: 70] sum x[i - j] if and(i - j >= 0, j < 70 - (i - j))",
+        "y: i64[70] = [i: 70 | j: 70] sum x[j] if j <= i",
+    );
     // A value, too, that is none of a read.
     becomes(
         "y: i64[70] = [i: 70 | j: 90] sum w[i + j] * (i + j) if j < 90 - i",

@@ -98,8 +98,8 @@ pub fn perform(arguments: Arguments) -> i32 {
         Err(status) => return status,
     };
     let mut settings = Settings::default();
-    settings.weights = arguments.weights;
     let bound = settings.bind(arguments.bind);
+    settings.weights = arguments.weights;
     if let Err(diagnostic) = bound.and_then(|()| settings.plan(&arguments.plan)) {
         return super::complain(diagnostic, Format::Text);
     }
