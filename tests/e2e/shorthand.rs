@@ -344,6 +344,62 @@ k = [65535     0]
     assert_eq!(printed(program), expected);
 }
 
+/// What wraps is another number to `min` and the like, which are taken of the numbers themselves, and to a position.
+#[test]
+fn numbers_without_a_type_wrap_where_they_are_converted() {
+    let program = "dim N = 300
+input x: f64[N] = iota
+input n: u64 = 9223372036854775808
+a[i < N] = u8(min(i, 100))
+b[i < N] = i8(sign(i - 120))
+c[i < N] = u8(max[j <= i] j)
+d[i < N]: u8[N] = max(i - 10, 0)
+e[i < N] = x[u8(i)]
+f[i < 3] = x[i8(i + 255)] else 5
+loss = sum[i < N] x[u8(i)] * f64(i)
+g = grad(loss, x)
+h[i < 3] = i32(2^31 + i)
+k = sum[j < n] x[j]
+repeat t < n until s > 4 { state s = 0; next s = s + 1 }
+l[i < 4] = max[j <= u64(i - 3)] x[j]
+m[i < 4] = x[u64(i) + 1]
+a256 = a[256]; b200 = b[200]; c256 = c[256]; d270 = d[270]; e256 = e[256]; g0 = g[0]
+output a256; output b200; output c256; output d270; output e256; output f; output g0; output h; output k; output s; output l; output m
+";
+    let expected = "a256 = 100
+b200 = 1
+c256 = 0
+d270 = 4
+e256 = 0.0
+f = [5. 0. 1.]
+g0 = 256.0
+h = [-2147483648 -2147483647 -2147483646]
+k = 44850.0
+s = 6
+l = [299. 299. 299.   0.]
+m = [1. 2. 3. 4.]
+";
+    assert_eq!(printed(program), expected);
+}
+
+/// An index runs as far as its own bound lets it, wherever else it is a bound.
+#[test]
+fn bounds_of_bounds_cut_no_index() {
+    let program = "dim N = 9; dim M = 3
+input q: f64[M] = ones
+a[i < N] = sum[a < i] (sum[b < a] q[b])
+c[i < N] = sum[a < i, b <= a] q[b]
+s[a < N] = sum[b < a] q[b]
+d[i < N] = sum[a < i] s[a]
+output a; output c; output d
+";
+    let expected = "a = [ 0.  0.  1.  3.  6.  9. 12. 15. 18.]
+c = [ 0.  1.  3.  6.  9. 12. 15. 18. 21.]
+d = [ 0.  0.  1.  3.  6.  9. 12. 15. 18.]
+";
+    assert_eq!(printed(program), expected);
+}
+
 #[test]
 fn narrow_integers_are_stored_and_wrap() {
     let text = "input x: f32[5] = [-1e9, -200.5, 3.9, 300, 1e10]

@@ -352,15 +352,6 @@ impl<'a> Checker<'a> {
         Some(id)
     }
 
-    /// A whole number as `i64`.
-    pub(crate) fn position_value(&mut self, id: ExprId, span: Span) -> Option<ExprId> {
-        match self.arena.ty(id) {
-            Ty::Typed(DType::I64) => Some(id),
-            Ty::Typed(_) => Some(self.arena.add(Form::Convert(id), Ty::Typed(DType::I64))),
-            Ty::Number { .. } => self.coerce(id, DType::I64, span),
-        }
-    }
-
     pub(crate) fn call(
         &mut self,
         context: &mut Context<'_, 'a>,

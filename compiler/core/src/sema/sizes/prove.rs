@@ -264,7 +264,7 @@ impl Checker<'_> {
         }
         let (function, arguments) = match &*self.arena.form(id) {
             Form::Read { tensor, .. } => return self.most_rounds(*tensor),
-            Form::Convert(argument) if self.is_integral(*argument) => {
+            Form::Convert(argument) if self.holds_whole(id, *argument) => {
                 let argument = *argument;
                 return self.largest(argument);
             }
@@ -312,7 +312,7 @@ impl Checker<'_> {
             Form::Read { tensor, .. } => {
                 return self.most_rounds(*tensor).map(|_| Size::number(0));
             }
-            Form::Convert(argument) if self.is_integral(*argument) => {
+            Form::Convert(argument) if self.holds_whole(id, *argument) => {
                 let argument = *argument;
                 return self.least(argument);
             }
@@ -343,6 +343,13 @@ impl Checker<'_> {
             LoopValue::Rounds(block) => rounds(block),
             _ => None,
         }
+    }
+
+    /// Returns whether a conversion leaves whole numbers as they are. In narrow types they wrap, and so do those below 0 in `u64`.
+    fn holds_whole(&self, id: ExprId, argument: ExprId) -> bool {
+        let wraps = |dtype: DType| dtype.is_narrow() || dtype == DType::U64;
+        let (to, from) = (self.arena.ty(id), self.arena.ty(argument));
+        self.is_integral(argument) && (to == from || !matches!(to, Ty::Typed(to) if wraps(to)))
     }
 
     /// Returns whether an expression is of an integer type, or a whole number.
@@ -419,7 +426,7 @@ impl Checker<'_> {
                 terms: Terms::index(*var),
             }),
             Form::SizeOf(var) => self.extent(*var).map(Linear::constant),
-            Form::Convert(argument) if self.is_integral(*argument) => {
+            Form::Convert(argument) if self.holds_whole(id, *argument) => {
                 let argument = *argument;
                 self.linear(argument).map(|l| (*l).clone())
             }

@@ -288,16 +288,21 @@ impl<'a> Checker<'a> {
             .collect()
     }
 
-    /// Finds the range of an index that stands alone in no position and has no bound that is a size. It runs as far as the index
-    /// whose bound it is (`sum[s <= t]`), or as far as its own bound ever lets it (`sum[j < N - i]`), or, on
+    /// Finds the range of an index that stands alone in no position and has no bound that is a size. It runs as far as its own
+    /// bound ever lets it (`sum[j < N - i]`), or as far as the index whose bound it is (`sum[s <= t]`), or, on
     /// the left, as far as other statements say of the tensor's dimension, or as far as it can in the accesses that it shifts.
     pub(crate) fn solve_bare(&mut self, id: VarId, open: &Open) -> bool {
+        let own = open.dependent_bounds.iter().find(|b| b.index == id);
+        if let Some(extent) = own.and_then(|bound| self.largest_bound(bound)) {
+            self.indices.vars[id.0 as usize].extent = Some(extent);
+            return true;
+        }
         let other = open.related.iter().find(|(_, bound)| *bound == id);
         if let Some(extent) = other.and_then(|(index, _)| self.extent(*index)) {
             self.indices.vars[id.0 as usize].extent = Some(extent);
             return true;
         }
-        if let Some(bound) = open.dependent_bounds.iter().find(|b| b.index == id) {
+        if let Some(bound) = own {
             return self.solve_by_largest_bound(bound);
         }
         let var = self.indices.vars[id.0 as usize].clone();

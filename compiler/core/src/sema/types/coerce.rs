@@ -11,7 +11,6 @@ use crate::sema::{
     Checker,
     expressions::arena::{ExprId, Form, Ty},
     sizes::size::Size,
-    types::fold::takes_whole,
 };
 use ein_plan::{DType, Function, Reduction, Scalar};
 use einc_diag::{Diagnostic, Span};
@@ -166,21 +165,17 @@ impl Checker<'_> {
                 (Some(number), true) => self
                     .arena
                     .add(Form::Constant(Scalar::Float(number as f64)), ty),
-                (Some(number), false) => self.arena.add(Form::Constant(Scalar::Int(number)), ty),
+                (Some(number), false) => {
+                    // As it is computed: sums of what wraps are those of what is wrapped.
+                    let number = match dtype.compute() {
+                        DType::I32 => i64::from(number as i32),
+                        _ => number,
+                    };
+                    self.arena.add(Form::Constant(Scalar::Int(number)), ty)
+                }
                 (None, _) => self.arena.add(Form::Whole(size.clone()), ty),
             },
-            // Whole numbers that must be computed as such. No function of u64 is needed for them.
-            Form::Apply(function, _)
-                if dtype != DType::I64 && (takes_whole(*function) || dtype == DType::U64) =>
-            {
-                let exact = self.convert_number(id, DType::I64);
-                self.arena.add(Form::Convert(exact), ty)
-            }
-            Form::Index(_)
-            | Form::SizeOf(_)
-            | Form::Apply(Function::FloorDiv | Function::Rem, _)
-                if dtype != DType::I64 && self.arena.ty(id) == (Ty::Number { whole: true }) =>
-            {
+            _ if self.is_computed_whole(id, dtype) => {
                 let exact = self.convert_number(id, DType::I64);
                 self.arena.add(Form::Convert(exact), ty)
             }

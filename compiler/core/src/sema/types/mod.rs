@@ -10,3 +10,4 @@ pub(crate) mod coerce;
 pub(crate) mod fold;
 pub(crate) mod guesses;
 pub(crate) mod unsigned;
+pub(crate) mod whole;
