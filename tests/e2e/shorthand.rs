@@ -344,7 +344,7 @@ k = [65535     0]
     assert_eq!(printed(program), expected);
 }
 
-/// What wraps is another number to `min` and the like, which are taken of the numbers themselves, and to a position.
+/// `min` and the like take the numbers themselves and wrap the result; a position is the wrapped number.
 #[test]
 fn numbers_without_a_type_wrap_where_they_are_converted() {
     let program = "dim N = 300
@@ -378,6 +378,36 @@ k = 44850.0
 s = 6
 l = [299. 299. 299.   0.]
 m = [1. 2. 3. 4.]
+";
+    assert_eq!(printed(program), expected);
+}
+
+/// An index is compared as it is, also with integers that do not hold all its values.
+#[test]
+fn indices_are_compared_whole() {
+    let program = "dim N = 300
+input k: i8[N] = zeros
+input u: u8[N] = iota
+input w: i32[N] = iota
+input x: f64[N] = ones
+a = count[i] (i < k[i])
+b = count[i] (i == k[i])
+c = count[i] (u[i] == i)
+d = count[i] (i + 1 == w[i] + 1)
+e[i < 3] = sum[n] where(w[n] == i, x[n], 0)
+f[i < N] = sum[n] where(u[n] == i, x[n], 0)
+g = f[256]; h = sum[i] f[i]
+repeat t < N { state s = 0; next s = s + where(t == k[0], 1, 0) }
+output a; output b; output c; output d; output e; output g; output h; output s
+";
+    let expected = "a = 0
+b = 1
+c = 256
+d = 300
+e = [1. 1. 1.]
+g = 0.0
+h = 300.0
+s = 1
 ";
     assert_eq!(printed(program), expected);
 }

@@ -365,7 +365,7 @@ impl Narrowing<'_> {
         effort.operations <= SMALL || self.counted(most).small(enough, self.cap).is_none()
     }
 
-    /// What is left below a price, with numbers of values alone.
+    /// The network that is left below a price; of its values only their numbers are known.
     fn counted(&self, limit: f64) -> Network {
         Network {
             domains: self.known.below(limit).iter().map(Vec::len).collect(),

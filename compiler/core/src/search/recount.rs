@@ -65,7 +65,7 @@ struct Place {
     extent: u64,
 }
 
-/// What is not negative where a condition holds, if that is a sum of indices.
+/// The sum of indices that is not negative where a condition holds, if there is one.
 fn condition_form(graph: &Graph, condition: NodeId) -> Option<Affine> {
     let Node::Apply(function, sides) = graph.node(condition) else {
         return None;
@@ -207,7 +207,7 @@ impl Side {
         (!fails && new.scanned().is_some() && asks_inside(&new)).then_some(new)
     }
 
-    /// Whether a form is not negative at any point that counts; none where a number is too large.
+    /// Returns whether a form is at least 0 at all points that count; none where a number is too large.
     fn implies(&self, kernel: &Kernel, form: &Affine) -> Option<bool> {
         let more = form.plus(&self.form, -1)?;
         Some(least(kernel, form)? >= 0 || least(kernel, &more)? >= 0)
@@ -235,7 +235,7 @@ impl Side {
     }
 }
 
-/// Whether conditions read elements of their operands alone, at whichever point they are asked.
+/// Returns whether conditions read no place outside their operands, at any point of the kernel.
 fn asks_inside(kernel: &Kernel) -> bool {
     let graph = &kernel.graph;
     let is_inside = |position: &NodeId, extent: u64| {

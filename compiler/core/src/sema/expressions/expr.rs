@@ -310,7 +310,7 @@ impl<'a> Checker<'a> {
         };
         match function {
             Function::Eq | Function::Ne => {
-                let (x, y) = self.unify(a, b, "the comparison")?;
+                let (x, y) = self.compared_alike(a, b)?;
                 self.apply(function, vec![x, y], span)
             }
             Function::Lt | Function::Le | Function::Gt | Function::Ge => {
@@ -323,7 +323,7 @@ impl<'a> Checker<'a> {
                         return self.no_order(x);
                     }
                 }
-                let (x, y) = self.unify(a, b, "the comparison")?;
+                let (x, y) = self.compared_alike(a, b)?;
                 self.apply(function, vec![x, y], span)
             }
             _ => self.arithmetic(function, a, b, span),

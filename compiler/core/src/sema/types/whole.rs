@@ -38,6 +38,29 @@ impl Checker<'_> {
             }
     }
 
+    /// Both sides of a comparison with one type. An index, or what is made of it, is compared as it is: with integers of types that do
+    /// not hold all its values as i64.
+    pub(crate) fn compared_alike(
+        &mut self,
+        (a, a_span): (ExprId, Span),
+        (b, b_span): (ExprId, Span),
+    ) -> Option<(ExprId, ExprId)> {
+        let (a, b) = (self.beside(a, b), self.beside(b, a));
+        self.unify((a, a_span), (b, b_span), "the comparison")
+    }
+
+    /// An integer as it is compared with the other side.
+    fn beside(&mut self, integer: ExprId, other: ExprId) -> ExprId {
+        let varies = self.arena.ty(other) == (Ty::Number { whole: true })
+            && self.arena.as_size(other).is_none();
+        match self.arena.ty(integer) {
+            Ty::Typed(dtype) if varies && dtype.is_integer() && dtype.size() < 8 => self
+                .arena
+                .add(Form::Convert(integer), Ty::Typed(DType::I64)),
+            _ => integer,
+        }
+    }
+
     /// A whole number as `i64`; of `u64` what is beyond that is the greatest one.
     pub(crate) fn position_value(&mut self, id: ExprId, span: Span) -> Option<ExprId> {
         match self.arena.ty(id) {
