@@ -34,3 +34,20 @@ fn becomes(
     let expected = format!("{inputs}{expected}\n{outputs}");
     assert_eq!(program.to_string().trim_end(), expected);
 }
+
+/// Asserts what a pass makes of a statement, and that its values stay.
+#[track_caller]
+fn keeps(
+    pass: fn(&Program) -> Program,
+    (inputs, outputs): (&str, &str),
+    statement: &str,
+    expected: &str,
+) {
+    becomes(pass, (inputs, outputs), statement, expected);
+    let program = parse(&format!("{inputs}{statement}\n{outputs}")).unwrap();
+    assert_eq!(
+        digits::run(&program),
+        digits::run(&pass(&program)),
+        "{statement}"
+    );
+}
