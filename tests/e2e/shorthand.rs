@@ -412,6 +412,37 @@ s = 1
     assert_eq!(printed(program), expected);
 }
 
+/// Beside narrow values an index is a number of the type in which these are computed.
+#[test]
+fn indices_are_computed_with_narrow_values() {
+    let program = "dim N = 300
+input k: i8[N] = full(5)
+input u: u8[N] = full(2)
+input m: bf16[N] = ones
+input x: f64[N] = iota
+a = max[i] i64(i + k[i])
+b = max[i] i64(i * k[i] - div(i, 3))
+c = max[i] i8(i + k[i])
+d[i < 2] = f64(m[i] * (i + 257))
+e[i < 2] = x[i + 290 + u[i]]
+f = sum[i] f32(where(i > 298, i + u[i], 0))
+repeat t < N { state s = 0; next s = max(s, i64(t * u[0])) }
+g[i] = k[i] + i
+h = g[299]
+output a; output b; output c; output d; output e; output f; output h; output s
+";
+    let expected = "a = 304
+b = 1396
+c = 127
+d = [257. 258.]
+e = [292. 293.]
+f = 301.0
+h = 48
+s = 598
+";
+    assert_eq!(printed(program), expected);
+}
+
 /// An index runs as far as its own bound lets it, wherever else it is a bound.
 #[test]
 fn bounds_of_bounds_cut_no_index() {

@@ -74,6 +74,8 @@ pub(crate) enum Form {
     Complex(ComplexForm, Vec<ExprId>),
     /// A conversion to the node's type.
     Convert(ExprId),
+    /// A whole number in the type that values of the node's type are computed in: nothing is stored.
+    Computed(ExprId),
     /// A reduction over the points at which `guard` holds.
     Reduce {
         reduction: Reduction,
@@ -94,7 +96,7 @@ impl Form {
                 ..
             } => positions.iter().copied().chain(*otherwise).collect(),
             Form::Apply(_, arguments) | Form::Complex(_, arguments) => arguments.clone(),
-            Form::Convert(argument) => vec![*argument],
+            Form::Convert(argument) | Form::Computed(argument) => vec![*argument],
             Form::Reduce { guard, body, .. } => guard.iter().copied().chain([*body]).collect(),
         }
     }
@@ -113,7 +115,7 @@ impl Form {
             Form::Apply(_, arguments) | Form::Complex(_, arguments) => {
                 arguments.iter_mut().collect()
             }
-            Form::Convert(argument) => vec![argument],
+            Form::Convert(argument) | Form::Computed(argument) => vec![argument],
             Form::Reduce { guard, body, .. } => guard.iter_mut().chain([body]).collect(),
         }
     }

@@ -392,6 +392,13 @@ impl<'a> Checker<'a> {
                     builder.graph.add(Node::Convert(from), compute)
                 }
             }
+            Form::Computed(argument) => {
+                let from = self.lower_node(program, numbers, builder, *argument, condition)?;
+                match builder.graph.dtype(from) == compute {
+                    true => from,
+                    false => builder.graph.add(Node::Convert(from), compute),
+                }
+            }
             Form::Apply(Function::Select, arguments) => {
                 let nodes = self.lower_select(program, numbers, builder, arguments, condition)?;
                 builder

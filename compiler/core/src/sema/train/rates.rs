@@ -165,6 +165,13 @@ impl<'a> Checker<'a> {
                 }
                 Ty::Number { .. } => None,
             },
+            Form::Computed(argument) => match self.arena.ty(id) {
+                Ty::Typed(dtype) => {
+                    let value = self.at_moment(*argument, moment)?;
+                    Some(float(scalar::convert(value, dtype.compute())))
+                }
+                Ty::Number { .. } => None,
+            },
             Form::Index(_) | Form::SizeOf(_) | Form::Complex(..) | Form::Reduce { .. } => None,
         }
     }

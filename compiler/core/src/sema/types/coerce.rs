@@ -177,7 +177,7 @@ impl Checker<'_> {
             },
             _ if self.is_computed_whole(id, dtype) => {
                 let exact = self.convert_number(id, DType::I64);
-                self.arena.add(Form::Convert(exact), ty)
+                self.arena.add(as_computed(exact, dtype), ty)
             }
             Form::Index(_) | Form::SizeOf(_) => self.arena.add((*form).clone(), ty),
             Form::Apply(Function::Select, arguments) => {
@@ -214,10 +214,10 @@ impl Checker<'_> {
                 let read = self.arena.add((*form).clone(), Ty::Typed(own));
                 match own == dtype {
                     true => read,
-                    false => self.arena.add(Form::Convert(read), ty),
+                    false => self.arena.add(as_computed(read, dtype), ty),
                 }
             }
-            Form::Convert(_) | Form::Complex(..) => id,
+            Form::Convert(_) | Form::Computed(_) | Form::Complex(..) => id,
         };
         self.arena.coerced.insert((id, dtype), result);
         result
@@ -445,6 +445,14 @@ impl Checker<'_> {
         let above = self.apply(Function::Max, vec![id, least], span)?;
         let inside = self.apply(Function::Min, vec![above, most], span)?;
         Some(self.arena.add(Form::Convert(inside), Ty::Typed(dtype)))
+    }
+}
+
+/// A number as it is computed with where it meets values of a type.
+fn as_computed(number: ExprId, dtype: DType) -> Form {
+    match dtype.is_narrow() {
+        true => Form::Computed(number),
+        false => Form::Convert(number),
     }
 }
 
