@@ -1,7 +1,7 @@
 """Programs that are no dense product beside numpy, scipy and JAX: sorting, scatters, running sums, stencils, powers, reductions over the first index, loops over cells. Ratios are a
 peer's time over einc's: above 1, einc is faster.
 
-    EINC=target/release/einc python tests/peers/cliffs.py [sort] [scatter] [scan] [stencil] [columns] [places] [powers] [other] [cells]     all subjects without any
+    EINC=target/release/einc python tests/peers/cliffs.py [sort] [scatter] [scan] [stencil] [columns] [places] [powers] [triangular] [other] [cells]     all subjects without any
     EIN_THREADS=1 EIN_PEER_CLOCK=processor python ...      processor time of one thread: the steadier measure on a busy machine
 
 A program is a loop, each round of which does the same on numbers that depend on the round, and what it takes is the difference between a run of many rounds
@@ -416,6 +416,33 @@ output q
     )
 
 
+def triangular():
+    """Products of which a guard leaves terms, or elements of the result, out."""
+    n = 1500
+    a, b = (generator.standard_normal((n, n)).astype(np.float32) for _ in range(2))
+    for name, statement, peer in (
+        ("sum[k <= i] A[i,k] * B[k,j]", "Y[i,j] = sum[k <= i] A[i,k] * Z[k,j]", lambda z: np.tril(a) @ z),
+        ("sum[k] where(k <= j, A[i,k] * B[j,k], 0)", "Y[i,j] = sum[k] where(k <= j, A[i,k] * Z[j,k], 0)", lambda z: a @ np.tril(z).T),
+        ("sum[k] where(A[i,k] > 0, A[i,k] * B[k,j], 0)", "Y[i,j] = sum[k] where(A[i,k] > 0, A[i,k] * Z[k,j], 0)", lambda z: np.where(a > 0, a, 0) @ z),
+    ):
+        compare(
+            f"{name}, {n} x {n} f32",
+            f"""dim N = {n}
+input A: f32[N, N]
+input B: f32[N, N]
+repeat t < ROUNDS {{
+  state q = 0.0
+  Z[i,j] = B[i,j] + q
+  {statement}
+  next q = 0.001 * Y[0,0]
+}}
+output q
+""",
+            {"A": a, "B": b},
+            {"numpy": lambda peer=peer: peer(b + np.float32(0.1))},
+        )
+
+
 def windows(torch):
     """Windows that move by two places, with their gradients."""
     n, c, m = 8, 64, 32
@@ -595,7 +622,7 @@ def peers_torch():
     return torch
 
 
-for subject in (sort, scatter, scan, stencil, columns, places, powers, other, cells):
+for subject in (sort, scatter, scan, stencil, columns, places, powers, triangular, other, cells):
     if not sys.argv[1:] or subject.__name__ in sys.argv[1:]:
         print(subject.__name__)
         subject()

@@ -100,6 +100,7 @@ fn own(plan: &Plan, step: &Step) -> Own {
         return Own::OnCores(Reason::Library);
     };
     if let Some(LoopKind::Matmul(form)) = plan.loops_of(step.result).map(|loops| &loops.kind)
+        && kernel.guard.is_none()
         && let Ok(product) = Product::new(kernel, form)
     {
         return Own::Product(Box::new(product));

@@ -94,6 +94,7 @@ impl GpuKernel {
 fn work(gpu: &Gpu, kernel: &Kernel, loops: &LoopKernel, deterministic: bool) -> Work {
     if let LoopKind::Matmul(form) = &loops.kind
         && !deterministic
+        && kernel.guard.is_none()
         && gpu.machine.multiplies()
         && let Ok(product) = Product::new(kernel, form)
     {

@@ -18,7 +18,8 @@ use crate::memory::Elements;
 use crate::text::{Reason, Text};
 use ein_device::{Buffer, BufferType, Device, Launch, Operand, Span};
 use ein_device_cpu::Cpu;
-use ein_plan::schedule::matmul::{self, Matmul};
+use ein_plan::schedule::factors::factors;
+use ein_plan::schedule::matmul::Matmul;
 use ein_plan::{DType, IndexId, Kernel, LoopKernel, NodeId};
 use factor::{Factor, Part, lies, stored, times};
 use layout::{count, element, matrix_of};
@@ -50,7 +51,7 @@ impl Product {
     /// # Errors
     /// Why a part of it has no text.
     pub fn new(kernel: &Kernel, form: &Matmul) -> Result<Product, Reason> {
-        let factors = matmul::factors(kernel, true).expect("a kernel of this form has two factors");
+        let factors = factors(kernel, true).expect("a kernel of this form has two factors");
         let (left, right) = match form.turned {
             true => (factors.right.0, factors.left.0),
             false => (factors.left.0, factors.right.0),

@@ -10,6 +10,7 @@
 
 mod blocks;
 mod factors;
+mod guarded;
 mod kept;
 mod scaled;
 
@@ -21,7 +22,8 @@ use crate::{Chunk, memory};
 use blocks::{Blocks, Ready, strides};
 use ein_array::Array;
 use ein_plan::schedule::access::merged;
-use ein_plan::schedule::matmul::{LEAST_SIDE, LEAST_WORK, Matmul, factors};
+use ein_plan::schedule::factors::factors;
+use ein_plan::schedule::matmul::{LEAST_SIDE, LEAST_WORK, Matmul};
 use ein_plan::schedule::tiling::layout::{FactorHandling, FactorLayout, Layout};
 use ein_plan::schedule::tiling::search::{Roles, Sizes};
 use ein_plan::{DType, Kernel};
@@ -39,6 +41,9 @@ pub(crate) fn run(
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
 ) -> Option<Array> {
+    if kernel.guard.is_some() {
+        return guarded::run(kernel, form, ranges, operands);
+    }
     let fresh = Fresh { kernel, room: None };
     computed(kernel, ranges, operands, Which::Whole(form), fresh)
 }
@@ -80,6 +85,7 @@ pub(crate) fn add(
     sum: &mut Array,
 ) -> bool {
     kernel.output[..] == [sum.dtype()]
+        && kernel.guard.is_none()
         && computed(kernel, ranges, operands, Which::Whole(form), Added(sum)).is_some()
 }
 
@@ -142,6 +148,20 @@ impl Use for Added<'_> {
     }
 }
 
+/// A part of a result that has other parts.
+struct Inside<'s>(&'s mut Array);
+
+impl Use for Inside<'_> {
+    type Made = ();
+    fn of<T: Packed>(self, blocks: &Blocks<'_, '_, T>, shape: &[usize]) -> Option<()> {
+        let Inside(result) = self;
+        debug_assert_eq!(result.shape(), shape, "a part of this result");
+        blocks
+            .run(T::slice_mut(result.data_mut())?, false)
+            .then_some(())
+    }
+}
+
 /// Which part of a kernel is computed.
 #[derive(Clone, Copy)]
 enum Which<'w> {
@@ -149,6 +169,8 @@ enum Which<'w> {
     Whole(&'w Matmul),
     /// A block of rows, which may be too small for matrix products.
     Block(&'w Block<'w>),
+    /// A part of a product, however small.
+    Part(&'w Block<'w>),
 }
 
 fn computed<U: Use>(
@@ -177,7 +199,7 @@ fn typed<T: Packed, U: Use>(
 ) -> Option<U::Made> {
     let block = match which {
         Which::Whole(_) => None,
-        Which::Block(block) => Some(block),
+        Which::Block(block) | Which::Part(block) => Some(block),
     };
     let whole = crate::signed(block.map_or(ranges, |block| block.whole));
     let ranges = crate::signed(ranges);
@@ -189,7 +211,7 @@ fn typed<T: Packed, U: Use>(
         let found = factors(kernel, by_rows)?;
         let roles = match which {
             Which::Whole(form) => form.clone(),
-            Which::Block(block) => block.form.of_several(&lengths),
+            Which::Block(block) | Which::Part(block) => block.form.of_several(&lengths),
         };
         valued::<T>(kernel, operands, &ranges, (found, roles))
     };
@@ -209,7 +231,7 @@ fn typed<T: Packed, U: Use>(
         count(&roles.inner),
     );
     let small = m.max(n) < LEAST_SIDE || m.saturating_mul(n).saturating_mul(k) < LEAST_WORK;
-    if block.is_some() && small {
+    if matches!(which, Which::Block(_)) && small {
         return None;
     }
 

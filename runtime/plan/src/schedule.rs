@@ -14,7 +14,9 @@
 //! [`Plan::loops`]: crate::Plan::loops
 
 pub mod access;
+pub mod bounded;
 pub mod choose;
+pub mod factors;
 pub mod facts;
 pub mod forms;
 mod fused_rows;
@@ -24,6 +26,7 @@ mod guarded;
 mod inlining;
 pub mod leaves;
 pub mod mask;
+
 pub mod matmul;
 pub mod merging;
 pub mod outline;

@@ -8,6 +8,7 @@
 //! sum a0[e] * a1[a2[e], j] if i == a3[e]    other, 2 places for each e
 //! ```
 
+use ein_plan::schedule::factors::factors;
 use ein_plan::schedule::guard::solved;
 use ein_plan::{DType, Function, Kernel, Node, NodeId};
 use serde::{Deserialize, Serialize};
@@ -83,8 +84,11 @@ impl Pace {
         let value = kernel.graph.dtype(kernel.root);
         let places = places(kernel);
         let multiplies = match kernel.library() {
-            Some(library) => factors(library.operation),
-            None => kernel.guard.is_none() && places == 0.0 && kernel.is_product(),
+            Some(library) => factorizes(library.operation),
+            None => {
+                let multiplied = || kernel.guard.is_none() || factors(kernel, false).is_some();
+                places == 0.0 && kernel.is_product() && multiplied()
+            }
         };
         Pace {
             is_product: multiplies && matches!(value, DType::F32 | DType::F64),
@@ -95,7 +99,7 @@ impl Pace {
 }
 
 /// Returns whether a library operation is mostly products of blocks of a matrix.
-fn factors(operation: Function) -> bool {
+fn factorizes(operation: Function) -> bool {
     use Function::*;
     matches!(
         operation,

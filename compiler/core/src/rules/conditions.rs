@@ -1,16 +1,19 @@
 //! Reductions of chosen values as reductions over the points that are chosen.
 //!
 //! A sum leaves out the points at which its guard is false, and so it does with those at which `where(c, x, 0)` chooses the 0. But a guard may give an
-//! index a value, or compare it with an index of the result, and then the loops pass over all its other values ([`Kernel::passed_over`]). Only
-//! kernels of which more is passed over are rewritten: what a mask leaves of a row is better chosen in the row. Must not know placements.
+//! index a value, or compare it with an index of the result, and then the loops pass over all its other values ([`Kernel::passed_over`]); or the
+//! terms are a product of matrices, of which one has zeros. Only these kernels are rewritten: what a mask leaves of a row is better chosen in the
+//! row. Must not know placements.
 //!
 //! ```text
 //! [k: 70 | n: 900] sum where(label[n] == k, x[n], 0.0)   ->   [k: 70 | n: 900] sum x[n] if label[n] == k
 //! [k: 70 | n: 900] sum label[n] == k as i64              ->   [k: 70 | n: 900] sum 1 if label[n] == k
+//! [i: 70, j: 70 | k: 70] sum where(k <= i, A[i, k] * B[k, j], 0.0)   ->   [i: 70, j: 70 | k: 70] sum A[i, k] * B[k, j] if k <= i
 //! ```
 
 use super::{may_fault, may_fault_in, neutral};
 use crate::einsum::{Definition, Program, canonical};
+use ein_plan::schedule::matmul::is_masked_product;
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar};
 
 /// Returns the program with its conditions where loops make use of them.
@@ -20,7 +23,8 @@ pub fn conditioned(program: &Program) -> Program {
         if let Definition::Statement { kernel, operands } = &mut tensor.definition
             && let Some(better) = guarded(kernel)
             && better != *kernel
-            && better.passed_over().len() > kernel.passed_over().len()
+            && (better.passed_over().len() > kernel.passed_over().len()
+                || is_masked_product(&better))
         {
             (*kernel, *operands) = canonical::statement(better, operands);
         }

@@ -37,6 +37,21 @@ fn what_names_or_compares_a_place_is_a_guard() {
 }
 
 #[test]
+fn products_of_matrices_have_the_condition_in_the_guard() {
+    becomes(
+        "y: f32[900, 70] = [i: 900, j: 70 | k: 900] sum where(k <= i, A[i, k] * A[k, j], 0.0)",
+        "y: f32[900, 70] = [i: 900, j: 70 | k: 900] sum A[i, k] * A[k, j] if k <= i",
+    );
+    // Both factors are computed, so it is not known before whether they are finite; few terms.
+    for statement in [
+        "y: f32[900, 70] = [i: 900, j: 70 | k: 900] sum where(k <= i, exp(A[i, k]) * exp(A[k, j]), 0.0)",
+        "y: f32[9, 9] = [i: 9, j: 9 | k: 9] sum where(k <= i, A[i, k] * A[k, j], 0.0)",
+    ] {
+        becomes(statement, statement);
+    }
+}
+
+#[test]
 fn what_passes_over_nothing_stays() {
     for statement in [
         // The other number is none that leaves a sum as it is.

@@ -10,7 +10,8 @@ use crate::Chunk;
 use crate::machine::Machine;
 use crate::packed::Packed;
 use crate::program::{Program, Request};
-use ein_plan::schedule::matmul::{self, Matmul};
+use ein_plan::schedule::factors;
+use ein_plan::schedule::matmul::Matmul;
 use ein_plan::{DType, Graph, Kernel, NodeId};
 
 /// The factors of the body, with the value of those without indices.
@@ -31,7 +32,7 @@ pub(super) fn valued<T: Packed>(
     kernel: &Kernel,
     operands: &[Chunk<'_>],
     ranges: &[(i64, i64)],
-    (found, roles): (matmul::Factors, Matmul),
+    (found, roles): (factors::Factors, Matmul),
 ) -> Option<Factors> {
     let mut number = if found.negative { -1.0 } else { 1.0 };
     for (id, divides) in found.numbers {

@@ -139,6 +139,7 @@ fn kinds(facts: &Facts<'_>) -> &'static [Ask] {
             Ask::Lookup,
             Ask::Scan,
             Ask::Grouped,
+            Ask::Matmul,
             Ask::Strips,
         ]
     } else if facts.gathers() {

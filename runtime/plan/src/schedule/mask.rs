@@ -10,6 +10,7 @@
 //! ```
 
 use super::forms::{Form64, affine_forms, number};
+use super::guard::conjuncts;
 use super::leaves::value;
 use super::outline::{Origin, Outline};
 use crate::{Affine, DType, Function, Graph, IndexId, Kernel, Node, NodeId, Scalar};
@@ -56,8 +57,8 @@ impl Affine {
     }
 }
 
-/// A range of columns, row by row. Columns are the values of a kernel's last output index.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// A range of columns, row by row. Columns are the values of a kernel's last output index, or of the one that a guard bounds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Mask {
     /// None is below any of these.
     pub from: Vec<Affine>,
@@ -73,12 +74,34 @@ impl Mask {
 
     /// Columns that are those of any row over these ranges.
     pub fn of_rows(&self, ranges: &[(i64, i64)]) -> Range<i64> {
-        let columns = ranges.last().copied().unwrap_or_default();
-        self.within(
-            columns,
-            |form| form.ends(ranges).0,
-            |form| form.ends(ranges).1,
-        )
+        self.hull(ranges, ranges.last().copied().unwrap_or_default())
+    }
+
+    /// The bounds that a guard gives an index, by the other indices; the other conditions are not looked at.
+    pub fn of_guard(kernel: &Kernel, index: IndexId) -> Mask {
+        let whole = kernel.indices.iter();
+        let whole: Vec<(i64, i64)> = whole.map(|index| (0, index.extent as i64)).collect();
+        let conditions = kernel
+            .guard
+            .map_or(vec![], |guard| conjuncts(&kernel.graph, guard));
+        let bounds = conditions.into_iter();
+        let bounds = bounds.filter_map(|id| mask(&kernel.graph, (id, true), &whole, index));
+        bounds.fold(Mask::default(), |mut all, more| {
+            all.from.extend(more.from);
+            all.below.extend(more.below);
+            all
+        })
+    }
+
+    /// The indices that the bounds depend on.
+    pub fn indices(&self) -> impl Iterator<Item = IndexId> + '_ {
+        let forms = self.from.iter().chain(&self.below);
+        forms.flat_map(|form| form.terms.iter().map(|term| term.0))
+    }
+
+    /// The values of an index, out of these (start and length), that are within the bounds at some point of these ranges.
+    pub fn hull(&self, ranges: &[(i64, i64)], own: (i64, i64)) -> Range<i64> {
+        self.within(own, |form| form.ends(ranges).0, |form| form.ends(ranges).1)
     }
 
     fn within(
@@ -157,8 +180,9 @@ pub(super) fn chosen(member: &Outline<'_>, rows: usize) -> Option<Masked> {
     let whole = kernel.indices.iter();
     let whole: Vec<(i64, i64)> = whole.map(|index| (0, index.extent as i64)).collect();
     let condition = (choice.condition, choice.wanted);
+    let columns = IndexId(whole.len() as u32 - 1);
     Some(Masked {
-        mask: mask(&kernel.graph, condition, &whole)?,
+        mask: mask(&kernel.graph, condition, &whole, columns)?,
         outside: Some(choice.outside),
         over: None,
     })
@@ -177,16 +201,17 @@ fn has_columns(member: &Outline<'_>, rows: usize) -> bool {
         && (member.ranges.last()).is_some_and(|columns| columns.1 >= FEWEST)
 }
 
-/// The columns in which a condition is `wanted`.
-fn mask(graph: &Graph, condition: (NodeId, bool), ranges: &[(i64, i64)]) -> Option<Mask> {
+/// The values of `columns` at which a condition is `wanted`.
+fn mask(
+    graph: &Graph,
+    condition: (NodeId, bool),
+    ranges: &[(i64, i64)],
+    IndexId(columns): IndexId,
+) -> Option<Mask> {
     use Function as F;
     let forms = affine_forms(graph, ranges);
-    let columns = ranges.len() - 1;
     let (mut open, mut visited) = (vec![condition], 0);
-    let mut mask = Mask {
-        from: vec![],
-        below: vec![],
-    };
+    let mut mask = Mask::default();
     while let Some((id, wanted)) = open.pop() {
         visited += 1;
         let Node::Apply(function, of) = graph.node(id) else {
@@ -214,7 +239,7 @@ fn mask(graph: &Graph, condition: (NodeId, bool), ranges: &[(i64, i64)]) -> Opti
         let (less, more, end) = compared;
         let form = |id: NodeId| forms[id.0 as usize].as_ref();
         let between = form(more)?.plus(form(less)?, -1, ranges)?;
-        let (step, others) = between.without(columns, ranges)?;
+        let (step, others) = between.without(columns as usize, ranges)?;
         match step {
             // 0 < others + end - column
             -1 => {

@@ -7,19 +7,23 @@
 //! [b, h, t, s | d]  a0[b, h, t, d] * a1[b, h, s, d] / sqrt(c)   b, h: batch   t: rows   s: columns   d: inner
 //! ```
 
+use super::bounded::{Bounded, bounded};
+use super::factors::{Factors, factors};
 use super::facts::Facts;
-use super::leaves::leaves;
 use super::reason::Reason;
 use super::tiling::Tiling;
 use super::tiling::layout::FactorLayout;
 use super::tiling::search::{Roles, Sizes};
-use crate::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Reduction};
+use super::{LoopKernel, LoopKind};
+use crate::{DType, IndexId, Kernel, Node, NodeId, Reduction};
 use serde::{Deserialize, Serialize};
 
 /// Fewest rows or columns, whichever are more: products of vectors, and few of them, are left to the strips.
 pub const LEAST_SIDE: usize = 4;
 /// Fewest multiplications.
 pub const LEAST_WORK: usize = 4096;
+/// Fewest multiplications of a product with a guard, which is evaluated by a program of its own.
+pub const LEAST_MASKED_WORK: usize = 1 << 16;
 
 /// A kernel in this form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -34,7 +38,10 @@ pub struct Matmul {
     pub columns: Vec<IndexId>,
     /// Reduced indices, which both factors have.
     pub inner: Vec<IndexId>,
-    /// How the product is cut into blocks; `None` where that depends on the block of rows of a sweep: the same search chooses it there.
+    /// The index that the guard bounds, if blocks of rows or columns need not look at all of it.
+    pub bounded: Option<Bounded>,
+    /// How the product is cut into blocks; `None` where that depends on the block of rows of a sweep, or of those that bound an index: the same
+    /// search chooses it there.
     pub tiling: Option<Box<Tiling>>,
 }
 
@@ -86,81 +93,10 @@ impl Matmul {
             rows,
             columns,
             inner,
+            bounded: None,
             tiling: None,
         }
     }
-}
-
-/// The factors of a body, each with the indices that it depends on: those with indices, and those without.
-#[derive(Debug)]
-pub struct Factors {
-    /// The kernel's graph, with the products of factors that go together.
-    pub graph: Graph,
-    /// The factor with the most indices.
-    pub left: (NodeId, u128),
-    /// The other one.
-    pub right: (NodeId, u128),
-    /// Factors without indices, and whether each divides.
-    pub numbers: Vec<(NodeId, bool)>,
-    /// True if the product has the other sign.
-    pub negative: bool,
-    /// Factors of whole rows of the result, and whether each divides.
-    pub of_rows: Vec<(NodeId, bool)>,
-}
-
-/// Takes the body of a kernel apart. `by_rows`: whether factors that are the same in all terms of all elements of a row may stay outside the sum.
-pub fn factors(kernel: &Kernel, by_rows: bool) -> Option<Factors> {
-    let depends = kernel.graph.dependencies();
-    let mask = |id: NodeId| depends[id.0 as usize];
-    let leaves = leaves(&kernel.graph, kernel.root, |id| mask(id) == 0)?;
-    let (mut over, mut under, mut numbers) = (vec![], vec![], vec![]);
-    for (id, divides) in leaves.factors {
-        match (mask(id), divides) {
-            (0, divides) => numbers.push((id, divides)),
-            (mask, false) => over.push((id, mask)),
-            (mask, true) => under.push((id, mask)),
-        }
-    }
-    if over.len() < 2 {
-        return None;
-    }
-    let mut graph = kernel.graph.clone();
-    let dtype = kernel.graph.dtype(kernel.root);
-    let left = over.remove(largest(&over, 0));
-    let mut sides = [left, over.remove(largest(&over, left.1))];
-    let within_rows = !0 << kernel.output_rank.saturating_sub(1);
-    let mut of_rows = vec![];
-    for (list, function) in [(over, Function::Mul), (under, Function::Div)] {
-        for (id, mask) in list {
-            if by_rows && mask & within_rows == 0 {
-                of_rows.push((id, function == Function::Div));
-                continue;
-            }
-            let side = sides.iter_mut().find(|(_, own)| mask & !own == 0)?;
-            side.0 = graph.add(Node::Apply(function, vec![side.0, id]), dtype);
-        }
-    }
-    let [left, right] = sides;
-    Some(Factors {
-        graph,
-        left,
-        right,
-        numbers,
-        negative: leaves.negative,
-        of_rows,
-    })
-}
-
-/// The factor with the most indices beyond those of `besides`.
-fn largest(list: &[(NodeId, u128)], besides: u128) -> usize {
-    let mut best = 0;
-    for (at, (_, mask)) in list.iter().enumerate() {
-        let beyond = |mask: u128| ((mask & !besides).count_ones(), mask.count_ones());
-        if beyond(*mask) > beyond(list[best].1) {
-            best = at;
-        }
-    }
-    best
 }
 
 impl Factors {
@@ -184,6 +120,7 @@ impl Factors {
             rows: vec![],
             columns: vec![],
             inner: vec![],
+            bounded: None,
             tiling: None,
         };
         for i in (0..lengths.len()).filter(|i| lengths[*i] > 1) {
@@ -199,6 +136,14 @@ impl Factors {
         }
         Some(roles)
     }
+}
+
+/// Returns whether the loops of a kernel with a guard, over the whole of every index, are products of matrices.
+pub fn is_masked_product(kernel: &Kernel) -> bool {
+    kernel.reduction == Some(Reduction::Sum)
+        && kernel.guard.is_some()
+        && factors(kernel, false).is_some()
+        && matches!(LoopKernel::of_whole(kernel).kind, LoopKind::Matmul(_))
 }
 
 /// The tilings of a kernel that is a product of matrices in this form, each with the nanoseconds that it takes one core, the cheapest one first.
@@ -227,8 +172,11 @@ pub(crate) fn blocks_looked_at(facts: &Facts<'_>, form: &Matmul) -> Vec<String> 
 /// Returns the role of each index of a kernel, and why matrix products are not worth it, if they are not.
 pub(super) fn matmul(facts: &Facts<'_>) -> Result<(Matmul, Option<Reason>), Reason> {
     let kernel = facts.kernel;
-    if kernel.reduction != Some(Reduction::Sum) || kernel.guard.is_some() {
-        return Err(Reason::of("it is no sum of all points"));
+    if kernel.reduction != Some(Reduction::Sum) {
+        return Err(Reason::of("it is no sum"));
+    }
+    if !kernel.fixed().is_empty() {
+        return Err(Reason::of("the guard leaves one value of a reduced index"));
     }
     if !matches!(facts.value(), DType::F32 | DType::F64) {
         return Err(Reason::of("its terms are no floats"));
@@ -240,7 +188,12 @@ pub(super) fn matmul(facts: &Facts<'_>) -> Result<(Matmul, Option<Reason>), Reas
         return Err(Reason::of("its terms are no product of two factors"));
     }
     let factors = factors(kernel, false);
-    let factors = factors.ok_or(Reason::of("its terms are no product of two factors"))?;
+    let factors = factors.ok_or(Reason::of(match kernel.guard {
+        None => "its terms are no product of two factors",
+        Some(_) => {
+            "its terms are no product of a factor that is read and one that has the guard's indices"
+        }
+    }))?;
     let roles = factors.roles(&facts.lengths, facts.rank());
     let mut roles = roles.ok_or(Reason::of("a matrix product would repeat work"))?;
     let count = |list: &[IndexId]| {
@@ -253,15 +206,23 @@ pub(super) fn matmul(facts: &Facts<'_>) -> Result<(Matmul, Option<Reason>), Reas
         count(&roles.inner),
     );
     let work = m.saturating_mul(n).saturating_mul(k);
+    let least = match kernel.guard {
+        None => LEAST_WORK,
+        Some(_) => LEAST_MASKED_WORK,
+    };
     let unworthy = if m.max(n) < LEAST_SIDE {
         Some(Reason::few("rows and columns", m.max(n), LEAST_SIDE))
-    } else if work < LEAST_WORK {
-        Some(Reason::few("multiplications", work, LEAST_WORK))
+    } else if work < least {
+        Some(Reason::few("multiplications", work, least))
     } else {
         None
     };
-    let cheapest = tilings(facts, &factors, &roles).into_iter().next();
-    roles.tiling = cheapest.map(|(_, tiling)| Box::new(tiling));
+    let lists = [&roles.rows[..], &roles.columns, &roles.inner];
+    roles.bounded = bounded(kernel, lists, &facts.lengths);
+    if roles.bounded.is_none() {
+        let cheapest = tilings(facts, &factors, &roles).into_iter().next();
+        roles.tiling = cheapest.map(|(_, tiling)| Box::new(tiling));
+    }
     Ok((roles, unworthy))
 }
 

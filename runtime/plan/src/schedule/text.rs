@@ -7,6 +7,7 @@
 //! scatter [v] at [n = 3, m = a1]
 //! ```
 
+use super::bounded::Bounded;
 use super::pairwise::{PairwiseLoops, Term};
 use super::{Fused, Grouped, LoopKernel, LoopKind, Matmul, Pairwise, RowReduce, Scan};
 use crate::kernel::{IndexId, Kernel};
@@ -100,6 +101,11 @@ fn matmul_text(kernel: &Kernel, matmul: &Matmul) -> String {
         ("inner", &matmul.inner),
     ] {
         text += &indices_text(kernel, word, indices);
+    }
+    if let Some(bounded) = &matmul.bounded {
+        let index = name(kernel, bounded.index);
+        let by = indices_text(kernel, "by", &bounded.by);
+        text += &format!(" bounded {index}{by}");
     }
     if let Some(tiling) = &matmul.tiling {
         text += &tiling.text(kernel, [&matmul.rows, &matmul.columns, &matmul.inner]);
@@ -239,6 +245,13 @@ impl Line<'_> {
             rows: self.kernel_indices(kernel, "rows")?,
             columns: self.kernel_indices(kernel, "columns")?,
             inner: self.kernel_indices(kernel, "inner")?,
+            bounded: match self.eat_word("bounded") {
+                true => Some(Bounded {
+                    index: self.kernel_index(kernel)?,
+                    by: self.kernel_indices(kernel, "by")?,
+                }),
+                false => None,
+            },
             tiling: None,
         };
         let product = [&matmul.rows[..], &matmul.columns, &matmul.inner];
