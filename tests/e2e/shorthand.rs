@@ -59,7 +59,9 @@ tail = argmax[i, j <= i] (B[i,j] * 1)
 fits = best == argmax[k < 42] B[k / 6, k % 6]
 few = argmax[k < 2, i, j] B[i,j] * k
 deep = few - 42 == best
-output n; output same; output high; output low; output ties; output fits; output deep; output tail
+e = argmin[i, j < i] (B[i,j] - B[i,j] + inf)
+f = argmax[i, j < i] min(i64(B[i,j]), -9223372036854775807 - 1)
+output n; output same; output high; output low; output ties; output fits; output deep; output tail; output e; output f
 ";
     // 17 k mod 41 for k = 0 .. 41, as the rows of B.
     let value = |k: i64| (k * 17) % 41;
@@ -67,7 +69,7 @@ output n; output same; output high; output low; output ties; output fits; output
     let lower = (0..42).filter(|k| k % 6 <= k / 6);
     let tail = lower.max_by_key(|k| (value(*k), -k)).unwrap();
     let expected = format!(
-        "n = {n}\nsame = 0\nhigh = 0.0\nlow = 0.0\nties = 0\nfits = true\ndeep = true\ntail = {tail}\n"
+        "n = {n}\nsame = 0\nhigh = 0.0\nlow = 0.0\nties = 0\nfits = true\ndeep = true\ntail = {tail}\ne = 6\nf = 6\n"
     );
     assert_eq!(printed(text), expected);
 }

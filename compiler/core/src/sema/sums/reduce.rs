@@ -99,7 +99,7 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// `argmax[i,j] e` as `first * size(j) + argmax[j] e`, where `first` is `argmax[i] max[j] e`, and the second reduction looks at
+    /// `argmax[i,j] e` as `first * size(j) + argmax[j] e`, where `first` is `argmax[i] max[j] e` of the rows with a point, and the second reduction looks at
     /// the row `first` alone. So the lowest position wins among equal values, as it does over one index.
     fn flat_position(
         &mut self,
@@ -173,6 +173,16 @@ impl<'a> Checker<'a> {
             own.push(other);
         }
         let (body, ty) = self.reduction_types(best, body, span)?;
+        // A row without a point is none to choose, though the best of nothing may be the best value that there is.
+        let chooses = within.map(|within| {
+            let form = Form::Reduce {
+                reduction: Reduction::Any,
+                vars: own.clone(),
+                guard: None,
+                body: within,
+            };
+            self.arena.add(form, Ty::Typed(DType::Bool))
+        });
         let form = Form::Reduce {
             reduction: best,
             vars: own,
@@ -184,7 +194,7 @@ impl<'a> Checker<'a> {
         let form = Form::Reduce {
             reduction,
             vars: vec![*first],
-            guard: None,
+            guard: chooses,
             body,
         };
         let row = self.arena.add(form, i64);
