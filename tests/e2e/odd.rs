@@ -288,6 +288,29 @@ const BOOKS: &[&str] = &[
       next g[i,j] = n[i,j] == 3 or (n[i,j] == 2 and g[i,j])
     }
     output s; output word; output g",
+    // The best of each group, some of which are empty; ties and NaN.
+    "input x: f64[61]; input label: i64[61]; input y: i64[61, 3]
+    z[n] = where(n % 9 == 4, nan, where(x[n] > 0.5, 0.5, x[n]))
+    best[k < 11] = argmax[n] where(label[n] + 4 == k, z[n], -inf)
+    least[k < 11, d] = argmin[n] where(label[n] == k and n != 7, f32(y[n,d]), inf)
+    of[k] = x[best[k]]
+    output best; output least; output of",
+    // Sums over all that is above and to the left, and their gradient.
+    "input A: f64[13, 11]; input B: f64[5, 6, 7]
+    S[i,j] = sum[p <= i, q <= j] A[p,q]
+    M[i,j,k] = max[p <= i, q < j, r <= k] B[p,q,r]
+    l = sum[i,j] S[i,j] * S[i,j] * A[i,j]
+    g = grad(l, A)
+    output S; output M; output g",
+    // Products of which a condition leaves terms or elements out.
+    "input A: f64[45, 41]; input B: f64[41, 40]; input C: f64[40, 41]
+    lower[i,j] = sum[k <= i] A[i,k] * B[k,j]
+    upper[i,j] = sum[k] where(k > j, A[i,k] * C[j,k], 0)
+    positive[i,j] = sum[k] where(A[i,k] > 0, A[i,k] * B[k,j], 0)
+    band[i,j] = sum[k] where(k <= i + 3 and i <= k + 3, A[i,k] * B[k,j], 0)
+    l = sum[i,j] lower[i,j] * lower[i,j] + sum[i,j] upper[i,j] * band[i,j]
+    g = grad(l, A); h = grad(l, B)
+    output lower; output upper; output positive; output g; output h",
 ];
 
 /// Runs a program, and asserts what it prints.

@@ -168,8 +168,9 @@ fn passes(
     options: &Options,
     (deadline, soon): Deadlines<'_>,
 ) -> Result<Compiled, Stop> {
-    let program = search::recount::recounted(&rules::conditions::conditioned(program));
-    let program = search::scatters::summed(&search::factors::factored(&program));
+    let program = search::group_positions::scattered(&rules::conditions::conditioned(program));
+    let program = search::factors::factored(&search::recount::recounted(&program));
+    let program = search::scatters::summed(&search::axes::by_axis(&program));
     let program = search::digits::taken(&search::overlaps::parted(&program));
     // Of equal values one is left before it is asked who reads them; outputs keep the names that they have here.
     let named = search::share::share(&search::short::written(&program));

@@ -10,6 +10,7 @@
 
 mod alone;
 pub mod assemble;
+pub mod axes;
 pub mod balance;
 pub mod bounds;
 pub mod choice;
@@ -24,6 +25,7 @@ mod explore;
 pub mod factors;
 pub mod far;
 pub mod greedy;
+pub mod group_positions;
 pub mod known;
 mod lifted;
 pub mod machine;

@@ -42,8 +42,9 @@ fn products_of_matrices_have_the_condition_in_the_guard() {
         "y: f32[900, 70] = [i: 900, j: 70 | k: 900] sum where(k <= i, A[i, k] * A[k, j], 0.0)",
         "y: f32[900, 70] = [i: 900, j: 70 | k: 900] sum A[i, k] * A[k, j] if k <= i",
     );
-    // Both factors are computed, so it is not known before whether they are finite; few terms.
+    // Both factors are computed, so it is not known before whether they are finite; few terms; a vector.
     for statement in [
+        "y: f32[900] = [i: 900 | k: 900] sum where(k <= i, A[i, k] * x[k], 0.0)",
         "y: f32[900, 70] = [i: 900, j: 70 | k: 900] sum where(k <= i, exp(A[i, k]) * exp(A[k, j]), 0.0)",
         "y: f32[9, 9] = [i: 9, j: 9 | k: 9] sum where(k <= i, A[i, k] * A[k, j], 0.0)",
     ] {

@@ -1,9 +1,11 @@
 //! The placement search: exactness, prices of the papers, limits, invariances.
 #![allow(clippy::unwrap_used)]
 
+mod axes;
 mod conditions;
 mod digits;
 mod exact;
+mod group_positions;
 mod limits;
 mod named;
 mod nodes;

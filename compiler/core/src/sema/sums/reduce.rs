@@ -120,30 +120,7 @@ impl<'a> Checker<'a> {
             };
             return Some(self.arena.add(form, i64));
         }
-        let mut each = Size::number(1);
-        for var in rest {
-            let known = &self.indices.vars[var.0 as usize];
-            if known.stated.is_none() && known.uses.is_empty() {
-                let error = Diagnostic::error("E0306", "nothing says how far an index runs");
-                let error = error.at(
-                    known.span,
-                    "it has no bound, and stands alone in no position",
-                );
-                self.report
-                    .push(error.help("give it a bound: `argmax[i, j < n] …`"));
-                return None;
-            }
-            if !self.solve(*var) {
-                return None;
-            }
-            each = match each.times(&self.extent(*var)?) {
-                Ok(each) => each,
-                Err(error) => {
-                    self.size_error(error, span);
-                    return None;
-                }
-            };
-        }
+        let each = self.points_of(rest, span)?;
         let best = match reduction {
             Reduction::ArgMin => Reduction::Min,
             _ => Reduction::Max,
@@ -207,6 +184,35 @@ impl<'a> Checker<'a> {
         let each = self.coerce(each, DType::I64, span)?;
         let before = self.apply(Function::Mul, vec![row, each], span)?;
         self.apply(Function::Add, vec![before, within], span)
+    }
+
+    /// How many points some indices have together.
+    fn points_of(&mut self, vars: &[VarId], span: Span) -> Option<Size> {
+        let mut each = Size::number(1);
+        for var in vars {
+            let known = &self.indices.vars[var.0 as usize];
+            if known.stated.is_none() && known.uses.is_empty() {
+                let error = Diagnostic::error("E0306", "nothing says how far an index runs");
+                let error = error.at(
+                    known.span,
+                    "it has no bound, and stands alone in no position",
+                );
+                self.report
+                    .push(error.help("give it a bound: `argmax[i, j < n] …`"));
+                return None;
+            }
+            if !self.solve(*var) {
+                return None;
+            }
+            each = match each.times(&self.extent(*var)?) {
+                Ok(each) => each,
+                Err(error) => {
+                    self.size_error(error, span);
+                    return None;
+                }
+            };
+        }
+        Some(each)
     }
 
     /// The expression with something else in the place of an index.

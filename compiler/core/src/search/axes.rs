@@ -1,0 +1,89 @@
+//! Running reductions along several axes, one axis after the other.
+//!
+//! A running reduction is gone through once where the guard compares one reduced index with one of the result. Of a second comparison the
+//! loops would look at every pair. What is reduced along the second axis is a tensor of its own, of which the first one's walk reads one
+//! element a place. As with any reordered sum, rounding may differ. Must not know placements.
+//!
+//! ```text
+//! y: f32[9, 9] = [i: 9, j: 9 | p: 9, q: 9] sum A[p, q] if and(p <= i, q <= j)
+//! y.axis: f32[9, 9] = [p: 9, j: 9 | q: 9] sum A[p, q] if q <= j;  y: f32[9, 9] = [i: 9, j: 9 | p: 9] sum y.axis[p, j] if p <= i
+//! ```
+
+use super::scatters::{element, over};
+use crate::einsum::{Definition, Program, Rewriting, TensorId, canonical};
+use crate::rules::may_fault;
+use ein_plan::schedule::guard::{besides, comparison, conjuncts};
+use ein_plan::{Kernel, Origin, Reduction};
+
+/// How many times as large as the result the tensor in between may be.
+const MOST_LARGER: u64 = 4;
+
+/// Returns the program in which a running reduction goes along one axis.
+pub fn by_axis(program: &Program) -> Program {
+    let mut rewriting = Rewriting::of(program);
+    for (at, tensor) in (0..).zip(&program.tensors) {
+        let mut tensor = rewriting.copy(tensor);
+        if let Definition::Statement { kernel, operands } = &mut tensor.definition {
+            let place = (&tensor.name[..], tensor.origin);
+            (*kernel, *operands) =
+                parted(&mut rewriting, place, (kernel.clone(), operands.clone()));
+        }
+        rewriting.place(TensorId(at), tensor);
+    }
+    rewriting.finish()
+}
+
+/// A statement that reads what is reduced along other axes first, if there are some.
+fn parted(
+    rewriting: &mut Rewriting,
+    (name, origin): (&str, Origin),
+    (kernel, operands): (Kernel, Vec<TensorId>),
+) -> (Kernel, Vec<TensorId>) {
+    let Some((inner, outer)) = steps(&kernel) else {
+        return (kernel, operands);
+    };
+    let inner = canonical::statement(inner, &operands);
+    let inner = parted(rewriting, (name, origin), inner);
+    let inner = rewriting.add_hidden(&format!("{name}.axis"), inner, origin);
+    canonical::statement(outer, &[&operands[..], &[inner]].concat())
+}
+
+/// The kernel of the other axes, and that of the first one, which reads it behind its own operands.
+fn steps(kernel: &Kernel) -> Option<(Kernel, Kernel)> {
+    use Reduction as R;
+    let scan = kernel.scanned()?;
+    let takes = matches!(
+        kernel.reduction?,
+        R::Sum | R::Prod | R::Max | R::Min | R::Any | R::All | R::LogSumExp
+    );
+    let (output, reduced) = (scan.output.0 as usize, scan.reduced.0 as usize);
+    let larger = kernel.indices[output].extent.saturating_mul(MOST_LARGER);
+    let fits = takes && kernel.finish && kernel.indices[reduced].extent <= larger;
+    if !fits || may_fault(kernel) {
+        return None;
+    }
+    let rank = kernel.output_rank as usize;
+    let first = |i: usize| if i == output { reduced } else { i };
+    let kept: Vec<usize> = (0..rank).map(first).collect();
+    let others = (rank..kernel.indices.len()).filter(|i| *i != reduced);
+    let own: Vec<usize> = kept.iter().copied().chain(others).collect();
+    let dtype = kernel.graph.dtype(kernel.root);
+    let mut inner = kernel.clone();
+    (inner.guard, inner.output) = (None, vec![dtype]);
+    besides(kernel, &scan)
+        .into_iter()
+        .for_each(|c| inner.restrict(c));
+    let inner = over(inner, kernel, &own);
+    inner.scanned()?;
+    let mut outer = kernel.clone();
+    let mut conditions = conjuncts(&kernel.graph, kernel.guard?).into_iter();
+    outer.guard = conditions.find(|id| comparison(kernel, *id) == Some(scan));
+    outer.root = element(
+        (&mut outer.graph, &mut outer.operands),
+        kernel,
+        &kept,
+        dtype,
+    );
+    let left: Vec<usize> = (0..rank).chain([reduced]).collect();
+    Some((inner, over(outer, kernel, &left)))
+}
