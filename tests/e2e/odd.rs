@@ -295,6 +295,15 @@ const BOOKS: &[&str] = &[
     least[k < 11, d] = argmin[n] where(label[n] == k and n != 7, f32(y[n,d]), inf)
     of[k] = x[best[k]]
     output best; output least; output of",
+    // Ranks and sums of all that is below: enough of them are sorted.
+    "input x: f64[1100]; input v: f64[1050]; input n: i64[1040]; input w: f64[2, 1100]
+    z[j] = where(j % 40 == 3, nan, x[j])
+    rank[i] = count[j] (z[j] <= z[i])
+    above[b,i] = sum[j] where(z[j] > v[i], w[b,j], 0)
+    last[i] = max[j] where(n[j] <= n[i] and j % 3 == 0, f64(j), -inf)
+    l = sum[b,i] above[b,i] * above[b,i]
+    g = grad(l, w)
+    output rank; output above; output last; output g",
     // Sums over all that is above and to the left, and their gradient.
     "input A: f64[13, 11]; input B: f64[5, 6, 7]
     S[i,j] = sum[p <= i, q <= j] A[p,q]
@@ -333,6 +342,36 @@ fn odd_programs_give_what_the_interpreter_does() {
             subject.compare(&subject.once(sites), &what);
         }
     }
+}
+
+/// A rate is known before the run, also where bits of the step make it.
+#[test]
+fn rates_may_be_made_of_bits() {
+    let trained = |factor: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("p.ein");
+        let text = format!(
+            "input x: f64[8] = iota
+param v: f64 = 1
+loss = mean[n] (x[n] * v - 1)^2
+schedule by_bits() = {factor}
+train {{ loss: loss; steps: 6; optimizer: sgd(lr: 0.01); schedule: by_bits() }}
+output v
+"
+        );
+        std::fs::write(&program, text).unwrap();
+        einc(&["run", &program.display().to_string()])
+            .success()
+            .stdout
+    };
+    assert_eq!(
+        trained("((step & 3) ^ 2 + (step >> 1)) / 8"),
+        trained("((step % 4) ^ 2 + div(step, 2)) / 8")
+    );
+    assert_eq!(
+        trained("1 / (1 + popcount(step))"),
+        trained("1 / (1 + step % 2 + div(step, 2) % 2 + div(step, 4))")
+    );
 }
 
 /// A file for each of two params that begin alike.

@@ -106,7 +106,8 @@ fn what_is_not_finite_makes_no_term_that_is_left_out_a_number() {
 #[test]
 fn other_guarded_sums_are_left_to_other_loops() {
     for text in [
-        // A condition of indices of both factors, a factor that is computed, few points, a scan, integers.
+        // A condition of indices of both factors, a factor that is computed, few points, a scan, integers, a vector.
+        "(f32[300, 300], f32[300]) [i: 300 | k: 300] f32 = sum a0[i, k] * a1[k] if k <= i",
         "(f32[60, 70], f32[70, 40]) [i: 60, j: 40 | k: 70] f32 = sum a0[i, k] * a1[k, j] if k <= i + j",
         "(f32[60, 70], f32[70, 40]) [i: 60, j: 40 | k: 70] f32 = sum a0[i, k] * exp(a1[k, j]) if k <= i",
         "(f32[9, 9], f32[9, 9]) [i: 9, j: 9 | k: 9] f32 = sum a0[i, k] * a1[k, j] if k <= i",

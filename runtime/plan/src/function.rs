@@ -275,6 +275,15 @@ impl Function {
         )
     }
 
+    /// Returns whether it is of the bits of integers.
+    pub const fn is_of_bits(self) -> bool {
+        use Function::*;
+        matches!(
+            self,
+            BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight | Popcount
+        )
+    }
+
     /// Returns whether it is so cheap that groups of such functions are compiled into one loop.
     pub const fn is_cheap(self) -> bool {
         use Function::*;

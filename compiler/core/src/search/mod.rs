@@ -43,6 +43,7 @@ mod passing;
 pub mod price;
 pub mod problem;
 pub mod product;
+pub mod ranked;
 pub mod recount;
 pub mod reorder;
 mod reordered;

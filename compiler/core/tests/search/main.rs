@@ -13,6 +13,7 @@ mod orders;
 mod overlaps;
 mod papers;
 mod programs;
+mod ranked;
 mod recount;
 mod repeats;
 mod short;

@@ -22,6 +22,8 @@ use serde::{Deserialize, Serialize};
 pub const LEAST_SIDE: usize = 4;
 /// Fewest multiplications.
 pub const LEAST_WORK: usize = 4096;
+/// Fewest rows and columns of a product with a guard: a matrix that is read once is better masked as it is read.
+pub const LEAST_MASKED_SIDE: usize = 2;
 /// Fewest multiplications of a product with a guard, which is evaluated by a program of its own.
 pub const LEAST_MASKED_WORK: usize = 1 << 16;
 
@@ -212,6 +214,8 @@ pub(super) fn matmul(facts: &Facts<'_>) -> Result<(Matmul, Option<Reason>), Reas
     };
     let unworthy = if m.max(n) < LEAST_SIDE {
         Some(Reason::few("rows and columns", m.max(n), LEAST_SIDE))
+    } else if kernel.guard.is_some() && m.min(n) < LEAST_MASKED_SIDE {
+        Some(Reason::few("rows or columns", m.min(n), LEAST_MASKED_SIDE))
     } else if work < least {
         Some(Reason::few("multiplications", work, least))
     } else {

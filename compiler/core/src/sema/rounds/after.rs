@@ -156,7 +156,17 @@ impl<'a> Checker<'a> {
         let Some(expr) = size else {
             return Some(());
         };
-        let size = self.size(place.scope, expr, "a size")?;
+        let Some(size) = self.size(place.scope, expr, "a size") else {
+            // What the loop makes is not there before it, whatever its type is.
+            if !self.report.failed() && !self.names.sources.incomplete {
+                self.report.push(
+                    Diagnostic::error("E0208", "a size must be known before the run")
+                        .at(expr.span, "this is made by the loop")
+                        .help(format!("there is one slice a round: {rounds}")),
+                );
+            }
+            return None;
+        };
         if !size.differs(rounds) {
             return Some(());
         }

@@ -156,7 +156,13 @@ impl<'a> Checker<'a> {
                 {
                     moment.divides.get_or_insert((of, name, span));
                 }
-                scalar::apply(*function, &values, DType::F64).ok()
+                if !function.is_of_bits() {
+                    return scalar::apply(*function, &values, DType::F64).ok();
+                }
+                let whole = |value: &Scalar| Scalar::Int(value.as_f64() as i64);
+                let values: Vec<Scalar> = values.iter().map(whole).collect();
+                let dtype = self.settled_type(arguments[0]).compute();
+                scalar::apply(*function, &values, dtype).ok().map(float)
             }
             Form::Convert(argument) => match self.arena.ty(id) {
                 Ty::Typed(dtype) => {

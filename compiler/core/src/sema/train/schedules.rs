@@ -393,6 +393,10 @@ impl<'a> Checker<'a> {
         );
         let solved = self.close();
         let value = value.filter(|_| solved)?;
+        if self.complex_type(value).is_some() {
+            self.real_needed(rule.name, (value, body.span));
+            return None;
+        }
         let value = self.loosen(value, rule.span)?;
         Some(Rated {
             rule,
