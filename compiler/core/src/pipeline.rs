@@ -170,8 +170,8 @@ fn passes(
 ) -> Result<Compiled, Stop> {
     let program = search::group_positions::scattered(&rules::conditions::conditioned(program));
     let program = search::factors::factored(&search::recount::recounted(&program));
-    let program = search::axes::by_axis(&search::ranked::sorted(&program));
-    let program = search::scatters::summed(&program);
+    let program = search::ranked::sorted(&search::pairs::each_first(&program));
+    let program = search::scatters::summed(&search::axes::by_axis(&program));
     let program = search::digits::taken(&search::overlaps::parted(&program));
     // Of equal values one is left before it is asked who reads them; outputs keep the names that they have here.
     let named = search::share::share(&search::short::written(&program));

@@ -57,7 +57,7 @@ const KERNELS: [(&str, &str); 11] = [
 
 fn number(dtype: DType, at: usize) -> f64 {
     match dtype {
-        DType::Bool => f64::from(u8::from(at % 7 % 3 == 0)),
+        DType::Bool => f64::from(u8::from((at % 7).is_multiple_of(3))),
         _ => ((at * 37 + at / 3) % 29) as f64 / 8.0 - 1.0,
     }
 }

@@ -40,6 +40,7 @@ pub mod options;
 pub mod overlaps;
 mod parts;
 mod passing;
+pub mod pairs;
 pub mod price;
 pub mod problem;
 pub mod product;

@@ -11,6 +11,7 @@ mod named;
 mod nodes;
 mod orders;
 mod overlaps;
+mod pairs;
 mod papers;
 mod programs;
 mod ranked;

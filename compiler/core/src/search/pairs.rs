@@ -1,0 +1,131 @@
+//! Sums over pairs of points that a comparison of their values chooses.
+//!
+//! Of each first point, the second ones are summed: a sum by groups where values are equal, or one of all that is below a value. What depends on
+//! the first point alone is a factor of that sum. As with any reordered sum, rounding may differ. Must not know placements.
+//!
+//! ```text
+//! c: f32[] = [| i: 900, j: 900] sum v[i] * w[j] if a[i] == b[j]
+//! c.each: f32[900] = [i: 900 | j: 900] sum w[j] if a[i] == b[j];  c: f32[] = [| i: 900] sum v[i] * c.each[i]
+//! ```
+
+use super::scatters::{element, over};
+use crate::einsum::{Definition, Program, Rewriting, TensorId, canonical};
+use crate::rules::conditions::guarded;
+use crate::rules::may_fault;
+use ein_plan::schedule::guard::conjuncts;
+use ein_plan::schedule::leaves::leaves;
+use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId, Reduction, Scalar};
+
+/// Pairs for each point, at least, where values are equal, and where they are compared otherwise.
+const LEAST: [u64; 2] = [64, 512];
+
+/// Returns the program in which pairs are summed for each of their first points.
+pub fn each_first(program: &Program) -> Program {
+    let mut rewriting = Rewriting::of(program);
+    for (at, tensor) in (0..).zip(&program.tensors) {
+        let mut tensor = rewriting.copy(tensor);
+        if let Definition::Statement { kernel, operands } = &mut tensor.definition
+            && let Some((each, sum)) = guarded(kernel).as_ref().and_then(steps)
+        {
+            let each = canonical::statement(each, operands);
+            let name = format!("{}.each", tensor.name);
+            let each = rewriting.add_hidden(&name, each, tensor.origin);
+            (*kernel, *operands) = canonical::statement(sum, &[&operands[..], &[each]].concat());
+        }
+        rewriting.place(TensorId(at), tensor);
+    }
+    rewriting.finish()
+}
+
+/// The sums of the second points for each first one, and that of the first ones, which reads them behind its own operands.
+fn steps(kernel: &Kernel) -> Option<(Kernel, Kernel)> {
+    let rank = kernel.output_rank as usize;
+    let is_sum = kernel.reduction == Some(Reduction::Sum) && kernel.finish;
+    if !is_sum || kernel.indices.len() != rank + 2 || may_fault(kernel) {
+        return None;
+    }
+    if kernel.scanned().is_some() || !kernel.passed_over().is_empty() {
+        return None;
+    }
+    let (first, second) = (rank, rank + 1);
+    let graph = &kernel.graph;
+    let depends = graph.dependencies();
+    let has = |id: NodeId, index: usize| depends[id.0 as usize] >> index & 1 == 1;
+    let conditions = conjuncts(graph, kernel.guard?);
+    let (both, alone): (Vec<NodeId>, Vec<NodeId>) =
+        conditions.into_iter().partition(|id| has(*id, first) && has(*id, second));
+    let [comparison] = both[..] else {
+        return None;
+    };
+    let Node::Apply(function, sides) = graph.node(comparison) else {
+        return None;
+    };
+    use Function::{Eq, Ge, Gt, Le, Lt};
+    let least = match function {
+        Eq => LEAST[0],
+        Lt | Le | Gt | Ge => LEAST[1],
+        _ => return None,
+    };
+    let extent = |i: usize| kernel.indices[i].extent;
+    let points = extent(first).saturating_add(extent(second));
+    let many = extent(first).saturating_mul(extent(second)) >= points.saturating_mul(least);
+    let apart = |id: NodeId| has(id, first) != has(id, second);
+    if !many || !sides.iter().all(|side| apart(*side)) {
+        return None;
+    }
+    let found = leaves(graph, kernel.root, |_| false)?;
+    if found.factors.iter().any(|(id, _)| has(*id, first) && has(*id, second)) {
+        return None;
+    }
+    let (of_second, of_first): (Vec<_>, Vec<_>) =
+        found.factors.into_iter().partition(|(id, _)| has(*id, second));
+    let dtype = graph.dtype(kernel.root);
+
+    let mut each = kernel.clone();
+    (each.guard, each.output) = (Some(comparison), vec![dtype]);
+    let inner = alone.iter().filter(|id| has(**id, second));
+    inner.for_each(|id| each.restrict(*id));
+    each.root = product(&mut each.graph, &of_second, dtype);
+    each.output_rank += 1;
+
+    let mut sum = kernel.clone();
+    sum.guard = None;
+    let outer = alone.iter().filter(|id| !has(**id, second));
+    outer.for_each(|id| sum.restrict(*id));
+    let own: Vec<usize> = (0..=first).collect();
+    let read = element((&mut sum.graph, &mut sum.operands), kernel, &own, dtype);
+    let mut factors = of_first;
+    factors.push((read, false));
+    sum.root = product(&mut sum.graph, &factors, dtype);
+    if found.negative {
+        sum.root = sum.graph.add(Node::Apply(Function::Neg, vec![sum.root]), dtype);
+    }
+    Some((each, over(sum, kernel, &own)))
+}
+
+/// The product of factors, of which some divide.
+fn product(graph: &mut Graph, factors: &[(NodeId, bool)], dtype: DType) -> NodeId {
+    let mut product = None;
+    for (factor, divides) in factors {
+        product = Some(match (product, divides) {
+            (None, false) => *factor,
+            (None, true) => {
+                let one = one(graph, dtype);
+                graph.add(Node::Apply(Function::Div, vec![one, *factor]), dtype)
+            }
+            (Some(so_far), _) => {
+                let function = if *divides { Function::Div } else { Function::Mul };
+                graph.add(Node::Apply(function, vec![so_far, *factor]), dtype)
+            }
+        });
+    }
+    product.unwrap_or_else(|| one(graph, dtype))
+}
+
+fn one(graph: &mut Graph, dtype: DType) -> NodeId {
+    let one = match dtype.is_float() {
+        true => Scalar::Float(1.0),
+        false => Scalar::Int(1),
+    };
+    graph.add(Node::Constant(one), dtype)
+}
