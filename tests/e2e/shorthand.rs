@@ -60,8 +60,11 @@ fits = best == argmax[k < 42] B[k / 6, k % 6]
 few = argmax[k < 2, i, j] B[i,j] * k
 deep = few - 42 == best
 e = argmin[i, j < i] (B[i,j] - B[i,j] + inf)
+g = argmax[i < 4, j < 2] f64(argmin[k <= i] (B[k,0] + B[i,j]))
+h[i < 4, j < 2] = argmin[k <= i] (B[k,0] + B[i,j])
+same_best = g == argmax[i, j] h[i,j]
 f = argmax[i, j < i] min(i64(B[i,j]), -9223372036854775807 - 1)
-output n; output same; output high; output low; output ties; output fits; output deep; output tail; output e; output f
+output n; output same; output high; output low; output ties; output fits; output deep; output tail; output e; output f; output same_best
 ";
     // 17 k mod 41 for k = 0 .. 41, as the rows of B.
     let value = |k: i64| (k * 17) % 41;
@@ -69,7 +72,7 @@ output n; output same; output high; output low; output ties; output fits; output
     let lower = (0..42).filter(|k| k % 6 <= k / 6);
     let tail = lower.max_by_key(|k| (value(*k), -k)).unwrap();
     let expected = format!(
-        "n = {n}\nsame = 0\nhigh = 0.0\nlow = 0.0\nties = 0\nfits = true\ndeep = true\ntail = {tail}\ne = 6\nf = 6\n"
+        "n = {n}\nsame = 0\nhigh = 0.0\nlow = 0.0\nties = 0\nfits = true\ndeep = true\ntail = {tail}\ne = 6\nf = 6\nsame_best = true\n"
     );
     assert_eq!(printed(text), expected);
 }
@@ -431,7 +434,8 @@ f = sum[i] f32(where(i > 298, i + u[i], 0))
 repeat t < N { state s = 0; next s = max(s, i64(t * u[0])) }
 g[i] = k[i] + i
 h = g[299]
-output a; output b; output c; output d; output e; output f; output h; output s
+p = i64(popcount(k[0] - 6)) + i64(popcount(u[0]))
+output a; output b; output c; output d; output e; output f; output h; output s; output p
 ";
     let expected = "a = 304
 b = 1396
@@ -441,6 +445,7 @@ e = [292. 293.]
 f = 301.0
 h = 48
 s = 598
+p = 9
 ";
     assert_eq!(printed(program), expected);
 }

@@ -52,8 +52,9 @@ fn steps(kernel: &Kernel) -> Option<(Kernel, Kernel)> {
     let depends = graph.dependencies();
     let has = |id: NodeId, index: usize| depends[id.0 as usize] >> index & 1 == 1;
     let conditions = conjuncts(graph, kernel.guard?);
-    let (both, alone): (Vec<NodeId>, Vec<NodeId>) =
-        conditions.into_iter().partition(|id| has(*id, first) && has(*id, second));
+    let (both, alone): (Vec<NodeId>, Vec<NodeId>) = conditions
+        .into_iter()
+        .partition(|id| has(*id, first) && has(*id, second));
     let [comparison] = both[..] else {
         return None;
     };
@@ -74,11 +75,16 @@ fn steps(kernel: &Kernel) -> Option<(Kernel, Kernel)> {
         return None;
     }
     let found = leaves(graph, kernel.root, |_| false)?;
-    if found.factors.iter().any(|(id, _)| has(*id, first) && has(*id, second)) {
+    if found
+        .factors
+        .iter()
+        .any(|(id, _)| has(*id, first) && has(*id, second))
+    {
         return None;
     }
-    let (of_second, of_first): (Vec<_>, Vec<_>) =
-        found.factors.into_iter().partition(|(id, _)| has(*id, second));
+    let is_one = |id: NodeId| matches!(graph.node(id), Node::Constant(x) if x.as_f64() == 1.0);
+    let factors = found.factors.into_iter().filter(|(id, _)| !is_one(*id));
+    let (of_second, of_first): (Vec<_>, Vec<_>) = factors.partition(|(id, _)| has(*id, second));
     let dtype = graph.dtype(kernel.root);
 
     let mut each = kernel.clone();
@@ -98,7 +104,9 @@ fn steps(kernel: &Kernel) -> Option<(Kernel, Kernel)> {
     factors.push((read, false));
     sum.root = product(&mut sum.graph, &factors, dtype);
     if found.negative {
-        sum.root = sum.graph.add(Node::Apply(Function::Neg, vec![sum.root]), dtype);
+        sum.root = sum
+            .graph
+            .add(Node::Apply(Function::Neg, vec![sum.root]), dtype);
     }
     Some((each, over(sum, kernel, &own)))
 }
@@ -114,7 +122,11 @@ fn product(graph: &mut Graph, factors: &[(NodeId, bool)], dtype: DType) -> NodeI
                 graph.add(Node::Apply(Function::Div, vec![one, *factor]), dtype)
             }
             (Some(so_far), _) => {
-                let function = if *divides { Function::Div } else { Function::Mul };
+                let function = if *divides {
+                    Function::Div
+                } else {
+                    Function::Mul
+                };
                 graph.add(Node::Apply(function, vec![so_far, *factor]), dtype)
             }
         });

@@ -14,16 +14,19 @@ fn becomes(statement: &str, expected: &str) {
 #[test]
 fn second_points_are_summed_first() {
     becomes(
-        "y: i64[] = [ | i: 200, j: 300] sum i64(a[i] == b[j])",
-        "",
+        "y: i64[] = [| i: 200, j: 300] sum i64(a[i] == b[j])",
+        "hidden y.each: i64[200] = [i: 200 | j: 300] sum 1 if a[i] == b[j]\n\
+         y: i64[] = [| i: 200] sum y.each[i]",
     );
     becomes(
-        "y: i64[] = [ | i: 200, j: 300] sum where(and(a[i] + 1 == b[j], and(i < 40, w[j] > 1)), -(v[i] * w[j]) * 3, 0)",
-        "",
+        "y: i64[] = [| i: 200, j: 300] sum where(and(a[i] + 1 == b[j], and(i < 40, w[j] > 1)), -(v[i] * w[j]) * 3, 0)",
+        "hidden y.each: i64[200] = [i: 200 | j: 300] sum w[j] if and(a[i] + 1 == b[j], w[j] > 1)\n\
+         y: i64[] = [| i: 200] sum -(v[i] * 3 * y.each[i]) if i < 40",
     );
     becomes(
         "y: i64[3] = [k: 3 | i: 200, j: 300] sum v[i] * k if a[i] * k == b[j]",
-        "",
+        "hidden y.each: i64[3, 200] = [k: 3, i: 200 | j: 300] sum 1 if a[i] * k == b[j]\n\
+         y: i64[3] = [k: 3 | i: 200] sum v[i] * k * y.each[k, i]",
     );
 }
 
@@ -31,9 +34,9 @@ fn second_points_are_summed_first() {
 fn others_stay() {
     for statement in [
         // Few points for a comparison that is none of equals, both points in one factor or side, a place of the result.
-        "y: i64[] = [ | i: 200, j: 300] sum v[i] if a[i] < b[j]",
-        "y: i64[] = [ | i: 200, j: 300] sum v[i] + w[j] if a[i] == b[j]",
-        "y: i64[] = [ | i: 200, j: 300] sum v[i] if a[i] * w[j] == b[j]",
+        "y: i64[] = [| i: 200, j: 300] sum v[i] if a[i] < b[j]",
+        "y: i64[] = [| i: 200, j: 300] sum v[i] + w[j] if a[i] == b[j]",
+        "y: i64[] = [| i: 200, j: 300] sum v[i] if a[i] * w[j] == b[j]",
         "y: i64[200] = [k: 200 | i: 200, j: 300] sum v[i] if and(k == v[i], a[i] == b[j])",
     ] {
         becomes(statement, statement);

@@ -8,11 +8,11 @@
 
 use crate::sema::{
     Checker,
-    expressions::arena::{ComplexForm, ExprId, Ty},
+    expressions::arena::{ComplexForm, ExprId, Form, Ty},
     library::operations::Operation,
     sizes::size::Size,
 };
-use ein_plan::{DType, Function};
+use ein_plan::{DType, Function, Scalar};
 use einc_diag::{Diagnostic, Span};
 
 /// A name of the language that may be called.
@@ -267,7 +267,15 @@ impl Checker<'_> {
                 self.apply(function, vec![x[0].0], span)
             }
             Builtin::Whole(function) => {
-                let value = self.integer(x[0].0, x[0].1, &format!("what `{name}` takes"))?;
+                let mut value = self.integer(x[0].0, x[0].1, &format!("what `{name}` takes"))?;
+                if let Ty::Typed(dtype) = self.arena.ty(value)
+                    && dtype.is_narrow()
+                {
+                    // The arithmetic has more bits than the type.
+                    let bits = Scalar::Int((1 << (8 * dtype.size())) - 1);
+                    let bits = self.arena.add(Form::Constant(bits), Ty::Typed(dtype));
+                    value = self.apply(Function::BitAnd, vec![value, bits], span)?;
+                }
                 self.apply(function, vec![value], span)
             }
             Builtin::RealPair(function) => {

@@ -133,8 +133,14 @@ impl<'a> Checker<'a> {
             }
             _ => value,
         };
-        // Its indices are others than those of the second reduction, which reads `first` within.
-        let (mut body, mut own, mut within) = (computed, vec![], guard);
+        // Its indices are others than those of the second reduction, which reads `first` within, and so are those that are reduced in it.
+        let mut known = HashMap::new();
+        let mut body = self.with_own_indices(computed, &mut known)?;
+        let mut within = match guard {
+            Some(guard) => Some(self.with_own_indices(guard, &mut known)?),
+            None => None,
+        };
+        let mut own = vec![];
         for var in rest {
             let known = &self.indices.vars[var.0 as usize];
             let (name, span) = (known.name.clone(), known.span);
@@ -213,6 +219,47 @@ impl<'a> Checker<'a> {
             };
         }
         Some(each)
+    }
+
+    /// The expression with other indices in the place of those that its reductions go through.
+    fn with_own_indices(
+        &mut self,
+        id: ExprId,
+        known: &mut HashMap<ExprId, ExprId>,
+    ) -> Option<ExprId> {
+        if let Some(done) = known.get(&id) {
+            return Some(*done);
+        }
+        let mut form = (*self.arena.form(id)).clone();
+        for argument in form.arguments_mut() {
+            *argument = self.with_own_indices(*argument, known)?;
+        }
+        if let Form::Reduce {
+            vars, guard, body, ..
+        } = &mut form
+        {
+            for var in vars {
+                let old = &self.indices.vars[var.0 as usize];
+                let (name, span) = (old.name.clone(), old.span);
+                if !self.solve(*var) {
+                    return None;
+                }
+                let extent = self.extent(*var)?;
+                let other = self.fresh_var(name, extent, span);
+                if !self.solve(other) {
+                    return None;
+                }
+                let mut placed = HashMap::new();
+                for part in guard.iter_mut().chain([&mut *body]) {
+                    *part = self.at_place(*part, (*var, Place::Index(other)), &mut placed);
+                }
+                *var = other;
+            }
+        }
+        let ty = self.arena.ty(id);
+        let own = self.arena.add(form, ty);
+        known.insert(id, own);
+        Some(own)
     }
 
     /// The expression with something else in the place of an index.
