@@ -417,6 +417,24 @@ s = 1
     assert_eq!(printed(program), expected);
 }
 
+/// Whole numbers of 64 bits have an order in scatters, and are rounded once.
+#[test]
+fn numbers_of_64_bits() {
+    let program = "input x: u64[4] = [1, 18446744073709551615, 9223372036854775808, 7]
+input n: i64[1] = [4611686293305294849]
+k[i < 4] = i % 2
+h[k[i]]: u64[3] max= x[i]
+l[k[i]]: u64[3] min= x[i]
+a = h[0] == 9223372036854775808 and h[1] == 18446744073709551615 and h[2] == 0
+b = l[0] == 1 and l[1] == 7 and l[2] == 18446744073709551615
+const one = f32(4611686293305294849)
+c = f64(one) == 4611686568183201792
+d[i] = f64(f32(n[i])) == 4611686568183201792
+output a; output b; output c; output d
+";
+    assert_eq!(printed(program), "a = true\nb = true\nc = true\nd = [true]\n");
+}
+
 /// Beside narrow values an index is a number of the type in which these are computed.
 #[test]
 fn indices_are_computed_with_narrow_values() {

@@ -72,6 +72,8 @@ pub fn convert(x: Scalar, to: DType) -> Scalar {
         (Scalar::Float(x), DType::I64) => Scalar::Int(x as i64),
         (Scalar::Int(x), DType::I32 | DType::I64) => wrap(x, to),
         (Scalar::Bool(x), DType::I32 | DType::I64) => Scalar::Int(i64::from(x)),
+        // Once: by way of f64 it would be rounded twice.
+        (Scalar::Int(x), DType::F32) => Scalar::Float(f64::from(x as f32)),
         (x, DType::F32) => Scalar::Float(f64::from(x.as_f64() as f32)),
         (x, _) => Scalar::Float(x.as_f64()),
     }

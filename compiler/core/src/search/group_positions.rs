@@ -1,8 +1,8 @@
 //! The positions of the greatest and least values of groups, by scatters.
 //!
-//! A choice among the points of which data say that they belong to a place looks at every point for every place. The greatest value of each place is
-//! a scatter, and so is the least position at which its place has that value. A place of no point has position 0, as every point is equal there.
-//! Must not know placements.
+//! Where data say which group a point is in, `argmax` of each group would look at every point for every group. The greatest value of each group is
+//! a scatter, and so is the least position of those points of it that have this value. A group of no point has position 0, as all points are equal
+//! to it. Must not know placements.
 //!
 //! ```text
 //! y: i64[70] = [k: 70 | n: 900] argmax where(at[n] == k, x[n], -inf)

@@ -1,8 +1,8 @@
 //! Reductions of the points whose value is below one of the result, or above it, by sorting.
 //!
 //! A count of all that is less than a value looks at every point for every value. In the order of all values, points and those of the result
-//! together, it is a running reduction of the points. NaN stands last there; it is no point, and of a result it compares with nothing. As
-//! with any reordered sum, rounding may differ. Must not know placements.
+//! together, it is a running reduction of the points. NaN stands last there: it is left out of the points, and a result that is compared with
+//! it is that over nothing. As with any reordered sum, rounding may differ. Must not know placements.
 //!
 //! ```text
 //! y: i64[900] = [i: 900 | j: 900] sum x[j] < v[i] as i64
@@ -40,7 +40,7 @@ pub fn sorted(program: &Program) -> Program {
 struct Ranked {
     kernel: Kernel,
     reduction: Reduction,
-    /// What the reduction is over nothing.
+    /// The value of the reduction over nothing.
     nothing: Scalar,
     /// The value of a point, and what it is compared with.
     point: NodeId,
@@ -163,12 +163,12 @@ impl Ranked {
             indices,
             places,
         } = self.texts();
-        let zero = number(neutral_sum(compared), compared);
+        let outside = number(zero(compared), compared);
         let nothing = number(self.nothing, dtype);
         let [front, back] = second;
         let text = format!(
             "({compared}[{shape}{front}], {compared}[{shape}{back}]) [{indices}p: {all}] {compared} = \
-             where(p < {begin}, a0[{places}p] else {zero}, a1[{places}p - {begin}] else {zero})"
+             where(p < {begin}, a0[{places}p] else {outside}, a1[{places}p - {begin}] else {outside})"
         );
         let list = add("all", (parsed(&text), first.to_vec()));
         let text = format!(
@@ -204,7 +204,7 @@ impl Ranked {
         over(values, &self.kernel, &own)
     }
 
-    /// What is reduced of each point: nothing, where a condition fails or the point is NaN.
+    /// The number that each point gives to the reduction: that over nothing, where a condition fails or the point is NaN.
     fn weights(&self) -> Kernel {
         let mut weights = self.kernel.clone();
         let graph = &mut weights.graph;
@@ -277,7 +277,7 @@ fn parsed(text: &str) -> Kernel {
     text.parse().expect("the text of a kernel")
 }
 
-fn neutral_sum(dtype: DType) -> Scalar {
+fn zero(dtype: DType) -> Scalar {
     match dtype.is_float() {
         true => Scalar::Float(0.0),
         false => Scalar::Int(0),

@@ -3,7 +3,7 @@
 //! Must not know what a guard says: the plan has the factors in which its conditions are asked, and the index that it bounds.
 //!
 //! ```text
-//! [i: 300, j | k: 300] sum a0[i, k] * a1[k, j] if k <= i   ->   rows 0..128 of k 0..128, 128..256 of k 0..256, 256..300 of k 0..300
+//! [i: 300, j | k: 300] sum a0[i, k] * a1[k, j] if k <= i   ->   rows 0..256 of k 0..256, 256..300 of k 0..300
 //! ```
 
 use super::{Block, Fresh, Inside, Kept, Which, computed};
@@ -50,7 +50,7 @@ pub(super) fn run(
     Some(result)
 }
 
-/// Whether an element of the result is wanted, as a kernel, if there are conditions.
+/// A kernel that tells of each element of the result whether these conditions hold, if there are any.
 fn wanted(kernel: &Kernel, conditions: Vec<NodeId>) -> Option<Kernel> {
     let mut wanted = kernel.clone();
     (wanted.guard, wanted.reduction) = (None, None);
@@ -128,7 +128,7 @@ fn is_finite(chunk: &Chunk<'_>) -> bool {
         let parts = values.len().div_ceil(TASK);
         parallel::all(parts, |part| {
             let values = &values[part * TASK..values.len().min((part + 1) * TASK)];
-            // Looked at to the end, eight at a time.
+            // No value ends the loop, so that several are looked at together.
             values.iter().fold(true, |so_far, x| so_far & finite(*x))
         })
     }

@@ -157,7 +157,7 @@ impl<'a> Checker<'a> {
             return Some(());
         };
         let Some(size) = self.size(place.scope, expr, "a size") else {
-            // What the loop makes is not there before it, whatever its type is.
+            // Values of the loop do not exist before it, so there is no other error.
             if !self.report.failed() && !self.names.sources.incomplete {
                 self.report.push(
                     Diagnostic::error("E0208", "a size must be known before the run")

@@ -123,19 +123,6 @@ impl<'a> Checker<'a> {
         let known: Vec<Option<Size>> = sizes.iter().cloned().map(Some).collect();
         let read = self.scatter_parts(&mut context, &target, Some(&known), reduction);
         let value = self.expr(&mut context, target.value);
-        if let Some(value) = value
-            && self.is_unsigned(value)
-            && reduction != Reduction::Sum
-        {
-            let name = reduction.name();
-            self.report.push(
-                Diagnostic::error("E0403", format!("`{name}=` has no order of u64"))
-                    .at(target.value.span, "this is u64")
-                    .help("scatter numbers of i64: `i64(…)` keeps all below 2^63"),
-            );
-            self.indices.open.pop();
-            return None;
-        }
         let (Some((places, mut reduced)), Some(value)) = (read, value) else {
             self.indices.open.pop();
             return None;
@@ -219,6 +206,11 @@ impl<'a> Checker<'a> {
             },
             None => self.settle(value, span)?,
         };
+        let in_order = self.is_unsigned(value) && reduction != Reduction::Sum;
+        let value = match in_order {
+            true => self.in_order(value),
+            false => value,
+        };
         let stored = self.arena.ty(value);
         let (body, ty) = self.reduction_types(reduction, value, span)?;
         let form = Form::Reduce {
@@ -230,6 +222,9 @@ impl<'a> Checker<'a> {
         let mut root = self.arena.add(form, ty);
         if ty != stored {
             root = self.arena.add(Form::Convert(root), stored);
+        }
+        if in_order {
+            root = self.out_of_order(root);
         }
         self.add_definition(scope, target, own, root)
     }

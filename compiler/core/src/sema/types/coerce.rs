@@ -162,9 +162,15 @@ impl Checker<'_> {
                 self.arena.add(Form::Constant(value), ty)
             }
             Form::Whole(size) => match (size.known(), dtype.is_float()) {
-                (Some(number), true) => self
-                    .arena
-                    .add(Form::Constant(Scalar::Float(number as f64)), ty),
+                (Some(number), true) => {
+                    // Rounded once, to the type in which it is computed.
+                    let nearest = match dtype.compute() {
+                        DType::F32 => f64::from(number as f32),
+                        _ => number as f64,
+                    };
+                    self.arena
+                        .add(Form::Constant(Scalar::Float(nearest)), ty)
+                }
                 (Some(number), false) => {
                     // As it is computed: sums of what wraps are those of what is wrapped.
                     let number = match dtype.compute() {
