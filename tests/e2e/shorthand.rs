@@ -432,7 +432,10 @@ c = f64(one) == 4611686568183201792
 d[i] = f64(f32(n[i])) == 4611686568183201792
 output a; output b; output c; output d
 ";
-    assert_eq!(printed(program), "a = true\nb = true\nc = true\nd = [true]\n");
+    assert_eq!(
+        printed(program),
+        "a = true\nb = true\nc = true\nd = [true]\n"
+    );
 }
 
 /// Beside narrow values an index is a number of the type in which these are computed.

@@ -305,10 +305,6 @@ fn numbers_of_u64_are_written_in_full() {
         &["E0401"],
     );
     wrong(
-        "input x: u64[3]\ny[i64(x[i])]: u64[9] max= x[i]\noutput y\n",
-        &["E0403", "u64"],
-    );
-    wrong(
         "y = -9223372036854775809\noutput y\n",
         &["E0307", "64 bits"],
     );

@@ -168,8 +168,7 @@ impl Checker<'_> {
                         DType::F32 => f64::from(number as f32),
                         _ => number as f64,
                     };
-                    self.arena
-                        .add(Form::Constant(Scalar::Float(nearest)), ty)
+                    self.arena.add(Form::Constant(Scalar::Float(nearest)), ty)
                 }
                 (Some(number), false) => {
                     // As it is computed: sums of what wraps are those of what is wrapped.
