@@ -296,7 +296,7 @@ const BOOKS: &[&str] = &[
     of[k] = x[best[k]]
     output best; output least; output of",
     // Ranks and sums of all that is below: enough of them are sorted.
-    "input x: f64[1100]; input v: f64[1050]; input n: i64[1040]; input w: f64[2, 1100]
+    "input x: f64[1060]; input v: f64[1000]; input n: i64[1060]; input w: f64[1, 1060]
     z[j] = where(j % 40 == 3, nan, x[j])
     rank[i] = count[j] (z[j] <= z[i])
     above[b,i] = sum[j] where(z[j] > v[i], w[b,j], 0)

@@ -37,7 +37,7 @@ fn others_stay() {
         "y: i64[] = [| i: 200, j: 300] sum v[i] if a[i] < b[j]",
         "y: i64[] = [| i: 200, j: 300] sum v[i] + w[j] if a[i] == b[j]",
         "y: i64[] = [| i: 200, j: 300] sum v[i] if a[i] * w[j] == b[j]",
-        "y: i64[200] = [k: 200 | i: 200, j: 300] sum v[i] if and(k == v[i], a[i] == b[j])",
+        "y: i64[9] = [k: 9 | i: 200, j: 300] sum v[i] if and(k == v[i], a[i] == b[j])",
     ] {
         becomes(statement, statement);
     }
