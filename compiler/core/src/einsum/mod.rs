@@ -25,7 +25,7 @@ pub(crate) mod values;
 pub mod verify;
 
 pub use blocks::{Block, BlockId, Bound, Collected, Item, LoopValue, Nest, State};
-pub use rewriting::Rewriting;
+pub use rewriting::{Rewriting, Rewritten, Statement};
 
 use ein_plan::{DType, Kernel, Origin, Source};
 

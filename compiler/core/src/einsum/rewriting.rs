@@ -12,6 +12,33 @@ use super::{Definition, Program, Role, Tensor, TensorId};
 use ein_plan::{Kernel, Origin};
 use std::collections::HashSet;
 
+/// A kernel with its operands.
+pub type Statement = (Kernel, Vec<TensorId>);
+
+/// A statement on its way to another one.
+pub struct Rewritten<'a> {
+    rewriting: &'a mut Rewriting,
+    name: &'a str,
+    origin: Origin,
+    /// Its kernel.
+    pub kernel: &'a Kernel,
+    /// Its operands, in the new program.
+    pub operands: &'a [TensorId],
+}
+
+impl Rewritten<'_> {
+    /// Adds a statement that no user sees, named after this one and its `part`.
+    pub fn add(&mut self, part: &str, statement: Statement) -> TensorId {
+        let name = format!("{}.{part}", self.name);
+        self.rewriting.add_hidden(&name, statement, self.origin)
+    }
+
+    /// The operands, and one more.
+    pub fn operands_and(&self, more: TensorId) -> Vec<TensorId> {
+        [self.operands, &[more]].concat()
+    }
+}
+
 /// A program on its way to another one.
 pub struct Rewriting {
     /// The new program. Its blocks and outputs name tensors of the old one until [`Rewriting::finish`].
@@ -33,6 +60,32 @@ impl Rewriting {
             moved: vec![TensorId::UNKNOWN; program.tensors.len()],
             names: program.tensors.iter().map(|t| t.name.clone()).collect(),
         }
+    }
+
+    /// Returns the program with every statement replaced by the one that `rewrite` makes of it, if it makes one. It may add hidden statements,
+    /// which stand before that one.
+    pub fn of_statements(
+        program: &Program,
+        rewrite: impl Fn(Rewritten<'_>) -> Option<Statement>,
+    ) -> Program {
+        let mut rewriting = Rewriting::of(program);
+        for (at, tensor) in (0..).zip(&program.tensors) {
+            let mut tensor = rewriting.copy(tensor);
+            if let Definition::Statement { kernel, operands } = &tensor.definition {
+                let statement = Rewritten {
+                    rewriting: &mut rewriting,
+                    name: &tensor.name,
+                    origin: tensor.origin,
+                    kernel,
+                    operands,
+                };
+                if let Some((kernel, operands)) = rewrite(statement) {
+                    tensor.definition = Definition::Statement { kernel, operands };
+                }
+            }
+            rewriting.place(TensorId(at), tensor);
+        }
+        rewriting.finish()
     }
 
     /// The new program as far as it is made.

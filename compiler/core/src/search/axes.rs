@@ -10,42 +10,31 @@
 //! ```
 
 use super::scatters::{element, over};
-use crate::einsum::{Definition, Program, Rewriting, TensorId, canonical};
+use crate::einsum::{Program, Rewriting, canonical};
 use crate::rules::may_fault;
 use ein_plan::schedule::guard::{besides, comparison, conjuncts};
-use ein_plan::{Kernel, Origin, Reduction};
+use ein_plan::{Kernel, Reduction};
 
 /// How many times as large as the result the tensor in between may be.
 const MOST_LARGER: u64 = 4;
 
 /// Returns the program in which a running reduction goes along one axis.
 pub fn by_axis(program: &Program) -> Program {
-    let mut rewriting = Rewriting::of(program);
-    for (at, tensor) in (0..).zip(&program.tensors) {
-        let mut tensor = rewriting.copy(tensor);
-        if let Definition::Statement { kernel, operands } = &mut tensor.definition {
-            let place = (&tensor.name[..], tensor.origin);
-            (*kernel, *operands) =
-                parted(&mut rewriting, place, (kernel.clone(), operands.clone()));
+    Rewriting::of_statements(program, |mut statement| {
+        let (mut inner, outer) = steps(statement.kernel)?;
+        // From the first axis to the last one; each reads what the next one makes.
+        let mut outers = vec![outer];
+        while let Some((next, outer)) = steps(&inner) {
+            outers.push(outer);
+            inner = next;
         }
-        rewriting.place(TensorId(at), tensor);
-    }
-    rewriting.finish()
-}
-
-/// A statement that reads what is reduced along other axes first, if there are some.
-fn parted(
-    rewriting: &mut Rewriting,
-    (name, origin): (&str, Origin),
-    (kernel, operands): (Kernel, Vec<TensorId>),
-) -> (Kernel, Vec<TensorId>) {
-    let Some((inner, outer)) = steps(&kernel) else {
-        return (kernel, operands);
-    };
-    let inner = canonical::statement(inner, &operands);
-    let inner = parted(rewriting, (name, origin), inner);
-    let inner = rewriting.add_hidden(&format!("{name}.axis"), inner, origin);
-    canonical::statement(outer, &[&operands[..], &[inner]].concat())
+        let mut made = canonical::statement(inner, statement.operands);
+        while let Some(outer) = outers.pop() {
+            let axis = statement.add("axis", made);
+            made = canonical::statement(outer, &statement.operands_and(axis));
+        }
+        Some(made)
+    })
 }
 
 /// The kernel of the other axes, and that of the first one, which reads it behind its own operands.
@@ -73,7 +62,7 @@ fn steps(kernel: &Kernel) -> Option<(Kernel, Kernel)> {
     besides(kernel, &scan)
         .into_iter()
         .for_each(|c| inner.restrict(c));
-    let inner = over(inner, kernel, &own);
+    let inner = over(inner, kernel, &own).canonical();
     inner.scanned()?;
     let mut outer = kernel.clone();
     let mut conditions = conjuncts(&kernel.graph, kernel.guard?).into_iter();

@@ -10,7 +10,7 @@
 //! ```
 
 use super::scatters::element;
-use crate::einsum::{Definition, Program, Rewriting, TensorId, canonical};
+use crate::einsum::{Program, Rewriting, TensorId, canonical};
 use crate::rules::conditions::guarded;
 use crate::rules::{may_fault, renamed};
 use ein_plan::schedule::guard::{comparison, conjuncts};
@@ -21,21 +21,13 @@ const MOST_SUMS: usize = 4;
 
 /// Returns the program with running sums of terms that are the same for all places.
 pub fn factored(program: &Program) -> Program {
-    let mut rewriting = Rewriting::of(program);
-    for (at, tensor) in (0..).zip(&program.tensors) {
-        let mut tensor = rewriting.copy(tensor);
-        if let Definition::Statement { kernel, operands } = &mut tensor.definition
-            && let Some(guarded) = guarded(kernel)
-            && let Some((outside, sums)) = sums(&guarded)
-        {
-            let name = format!("{}.sum", tensor.name);
-            let origin = tensor.origin;
-            let mut add = |statement| rewriting.add_hidden(&name, statement, origin);
-            (*kernel, *operands) = outside.statement((&guarded, &operands[..]), &sums, &mut add);
-        }
-        rewriting.place(TensorId(at), tensor);
-    }
-    rewriting.finish()
+    Rewriting::of_statements(program, |mut statement| {
+        let guarded = guarded(statement.kernel)?;
+        let (outside, sums) = sums(&guarded)?;
+        let operands = statement.operands;
+        let mut add = |sum| statement.add("sum", sum);
+        Some(outside.statement((&guarded, operands), &sums, &mut add))
+    })
 }
 
 /// The nodes that are summed, where each of their sums is a running one and that of the kernel's value is not.

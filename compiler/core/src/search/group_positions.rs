@@ -12,7 +12,7 @@
 //! ```
 
 use super::scatters::element;
-use crate::einsum::{Definition, Program, Rewriting, TensorId, canonical};
+use crate::einsum::{Program, Rewriting, canonical};
 use crate::rules::conditions::guarded;
 use crate::rules::{may_fault, neutral};
 use ein_plan::schedule::guard::solved;
@@ -23,26 +23,15 @@ const LEAST: u64 = 8;
 
 /// Returns the program in which extremes of groups are found by scatters.
 pub fn scattered(program: &Program) -> Program {
-    let mut rewriting = Rewriting::of(program);
-    for (at, tensor) in (0..).zip(&program.tensors) {
-        let mut tensor = rewriting.copy(tensor);
-        if let Definition::Statement { kernel, operands } = &mut tensor.definition
-            && let Some(best) = best(kernel)
-            && let Some(position) = position(&best)
-        {
-            let mut add = |part: &str, kernel, operands: &[TensorId]| {
-                let name = format!("{}.{part}", tensor.name);
-                let statement = canonical::statement(kernel, operands);
-                rewriting.add_hidden(&name, statement, tensor.origin)
-            };
-            let first = add("best", best.clone(), operands);
-            let second = add("position", position, &[&operands[..], &[first]].concat());
-            let chosen = chosen(kernel, &best);
-            (*kernel, *operands) = canonical::statement(chosen, &[first, second]);
-        }
-        rewriting.place(TensorId(at), tensor);
-    }
-    rewriting.finish()
+    Rewriting::of_statements(program, |mut statement| {
+        let best = best(statement.kernel)?;
+        let position = position(&best)?;
+        let chosen = chosen(statement.kernel, &best);
+        let first = statement.add("best", canonical::statement(best, statement.operands));
+        let position = canonical::statement(position, &statement.operands_and(first));
+        let second = statement.add("position", position);
+        Some(canonical::statement(chosen, &[first, second]))
+    })
 }
 
 /// The scatter of the greatest values of the places whose positions a kernel gives.
@@ -90,12 +79,8 @@ fn position(best: &Kernel) -> Option<Kernel> {
         )
     });
     let positions: Vec<NodeId> = positions.collect();
-    let zero = match dtype.is_float() {
-        true => Scalar::Float(0.0),
-        false => Scalar::Int(0),
-    };
-    // Outside is no place of the result, so whatever is read there is of no point.
-    let outside = graph.add(Node::Constant(zero), dtype);
+    // Outside is no place of the result, so whatever is read there is of no point. The values are floats: a choice between integers is no guard.
+    let outside = graph.add(Node::Constant(Scalar::Float(0.0)), dtype);
     let greatest = Node::Read {
         operand,
         column: 0,
@@ -104,12 +89,10 @@ fn position(best: &Kernel) -> Option<Kernel> {
     };
     let greatest = graph.add(greatest, dtype);
     let mut compare = |function, a, b| graph.add(Node::Apply(function, vec![a, b]), DType::Bool);
-    let mut is_it = compare(Function::Eq, best.root, greatest);
-    if dtype.is_float() {
-        // The greatest value is NaN if one is.
-        let is_nan = compare(Function::Ne, best.root, best.root);
-        is_it = compare(Function::Or, is_it, is_nan);
-    }
+    let is_it = compare(Function::Eq, best.root, greatest);
+    // The greatest value is NaN if one is.
+    let is_nan = compare(Function::Ne, best.root, best.root);
+    let is_it = compare(Function::Or, is_it, is_nan);
     position.root = graph.add(Node::Index(IndexId(best.output_rank)), DType::I64);
     position.reduction = Some(Reduction::Min);
     position.output = vec![DType::I64];

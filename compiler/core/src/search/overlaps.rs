@@ -13,7 +13,7 @@
 use super::digits::{both, compared, with_values};
 use super::meeting::{Digit, Meeting};
 use super::scatters::over;
-use crate::einsum::{Definition, Program, Rewriting, TensorId, canonical};
+use crate::einsum::{Program, Rewriting, canonical};
 use crate::rules::may_fault;
 use ein_plan::schedule::guard::conjuncts;
 use ein_plan::{
@@ -26,25 +26,17 @@ const MOST_POINTS: u64 = 4;
 
 /// Returns the program in which values that meet are summed before they are scattered.
 pub fn parted(program: &Program) -> Program {
-    let mut rewriting = Rewriting::of(program);
-    for (at, tensor) in (0..).zip(&program.tensors) {
-        let mut tensor = rewriting.copy(tensor);
-        if let Definition::Statement { kernel, operands } = &mut tensor.definition
-            && let Some((sums, scatter)) = Meetings::of(kernel).and_then(Meetings::steps)
-        {
-            let sums = canonical::statement(sums, operands);
-            (*kernel, *operands) = match scatter {
-                None => sums,
-                Some(scatter) => {
-                    let name = format!("{}.phases", tensor.name);
-                    let sums = rewriting.add_hidden(&name, sums, tensor.origin);
-                    canonical::statement(scatter.canonical(), &[sums])
-                }
-            };
-        }
-        rewriting.place(TensorId(at), tensor);
-    }
-    rewriting.finish()
+    Rewriting::of_statements(program, |mut statement| {
+        let (sums, scatter) = Meetings::of(statement.kernel).and_then(Meetings::steps)?;
+        let sums = canonical::statement(sums, statement.operands);
+        Some(match scatter {
+            None => sums,
+            Some(scatter) => {
+                let sums = statement.add("phases", sums);
+                canonical::statement(scatter.canonical(), &[sums])
+            }
+        })
+    })
 }
 
 /// Where a sum lies and which of its values is meant: the place within its phase, the phase and the turn, in terms of the kernel's indices.

@@ -9,32 +9,23 @@
 //! ```
 
 use super::scatters::{element, over};
-use crate::einsum::{Definition, Program, Rewriting, TensorId, canonical};
+use crate::einsum::{Program, Rewriting, canonical};
 use crate::rules::conditions::guarded;
-use crate::rules::may_fault;
+use crate::rules::{may_fault, neutral};
 use ein_plan::schedule::guard::conjuncts;
 use ein_plan::schedule::leaves::leaves;
-use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId, Reduction, Scalar};
+use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId, Reduction};
 
 /// Pairs for each point, at least, where values are equal, and where they are compared otherwise.
 const LEAST: [u64; 2] = [64, 512];
 
 /// Returns the program in which pairs are summed for each of their first points.
 pub fn each_first(program: &Program) -> Program {
-    let mut rewriting = Rewriting::of(program);
-    for (at, tensor) in (0..).zip(&program.tensors) {
-        let mut tensor = rewriting.copy(tensor);
-        if let Definition::Statement { kernel, operands } = &mut tensor.definition
-            && let Some((each, sum)) = guarded(kernel).as_ref().and_then(steps)
-        {
-            let each = canonical::statement(each, operands);
-            let name = format!("{}.each", tensor.name);
-            let each = rewriting.add_hidden(&name, each, tensor.origin);
-            (*kernel, *operands) = canonical::statement(sum, &[&operands[..], &[each]].concat());
-        }
-        rewriting.place(TensorId(at), tensor);
-    }
-    rewriting.finish()
+    Rewriting::of_statements(program, |mut statement| {
+        let (each, sum) = steps(&guarded(statement.kernel)?)?;
+        let each = statement.add("each", canonical::statement(each, statement.operands));
+        Some(canonical::statement(sum, &statement.operands_and(each)))
+    })
 }
 
 /// The sums of the second points for each first one, and that of the first ones, which reads them behind its own operands.
@@ -82,16 +73,17 @@ fn steps(kernel: &Kernel) -> Option<(Kernel, Kernel)> {
     {
         return None;
     }
-    let is_one = |id: NodeId| matches!(graph.node(id), Node::Constant(x) if x.as_f64() == 1.0);
+    let dtype = graph.dtype(kernel.root);
+    let one = Node::Constant(neutral(Reduction::Prod, dtype)?);
+    let is_one = |id: NodeId| *graph.node(id) == one;
     let factors = found.factors.into_iter().filter(|(id, _)| !is_one(*id));
     let (of_second, of_first): (Vec<_>, Vec<_>) = factors.partition(|(id, _)| has(*id, second));
-    let dtype = graph.dtype(kernel.root);
 
     let mut each = kernel.clone();
     (each.guard, each.output) = (Some(comparison), vec![dtype]);
     let inner = alone.iter().filter(|id| has(**id, second));
     inner.for_each(|id| each.restrict(*id));
-    each.root = product(&mut each.graph, &of_second, dtype);
+    each.root = product(&mut each.graph, &of_second, (&one, dtype));
     each.output_rank += 1;
 
     let mut sum = kernel.clone();
@@ -102,7 +94,7 @@ fn steps(kernel: &Kernel) -> Option<(Kernel, Kernel)> {
     let read = element((&mut sum.graph, &mut sum.operands), kernel, &own, dtype);
     let mut factors = of_first;
     factors.push((read, false));
-    sum.root = product(&mut sum.graph, &factors, dtype);
+    sum.root = product(&mut sum.graph, &factors, (&one, dtype));
     if found.negative {
         sum.root = sum
             .graph
@@ -111,33 +103,21 @@ fn steps(kernel: &Kernel) -> Option<(Kernel, Kernel)> {
     Some((each, over(sum, kernel, &own)))
 }
 
-/// The product of factors, of which some divide.
-fn product(graph: &mut Graph, factors: &[(NodeId, bool)], dtype: DType) -> NodeId {
-    let mut product = None;
-    for (factor, divides) in factors {
-        product = Some(match (product, divides) {
-            (None, false) => *factor,
-            (None, true) => {
-                let one = one(graph, dtype);
-                graph.add(Node::Apply(Function::Div, vec![one, *factor]), dtype)
-            }
-            (Some(so_far), _) => {
-                let function = if *divides {
-                    Function::Div
-                } else {
-                    Function::Mul
-                };
-                graph.add(Node::Apply(function, vec![so_far, *factor]), dtype)
-            }
-        });
-    }
-    product.unwrap_or_else(|| one(graph, dtype))
-}
-
-fn one(graph: &mut Graph, dtype: DType) -> NodeId {
-    let one = match dtype.is_float() {
-        true => Scalar::Float(1.0),
-        false => Scalar::Int(1),
+/// The product of factors, of which some divide; `one` if there are none.
+fn product(graph: &mut Graph, factors: &[(NodeId, bool)], (one, dtype): (&Node, DType)) -> NodeId {
+    let mut factors = factors.iter();
+    let first = match factors.as_slice() {
+        [(first, false), ..] => {
+            factors.next();
+            *first
+        }
+        _ => graph.add(one.clone(), dtype),
     };
-    graph.add(Node::Constant(one), dtype)
+    factors.fold(first, |product, (factor, divides)| {
+        let function = match divides {
+            true => Function::Div,
+            false => Function::Mul,
+        };
+        graph.add(Node::Apply(function, vec![product, *factor]), dtype)
+    })
 }

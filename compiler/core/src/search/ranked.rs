@@ -11,7 +11,7 @@
 //! ```
 
 use super::scatters::over;
-use crate::einsum::{Definition, Program, Rewriting, Tensor, TensorId, canonical};
+use crate::einsum::{Program, Rewriting, Rewritten, Statement, canonical};
 use crate::rules::conditions::guarded;
 use crate::rules::{may_fault, neutral};
 use ein_plan::schedule::guard::conjuncts;
@@ -22,18 +22,9 @@ const LEAST: u64 = 512;
 
 /// Returns the program in which points are sorted, where looking at every pair takes longer.
 pub fn sorted(program: &Program) -> Program {
-    let mut rewriting = Rewriting::of(program);
-    for (at, tensor) in (0..).zip(&program.tensors) {
-        let mut tensor = rewriting.copy(tensor);
-        if let Definition::Statement { kernel, operands } = tensor.definition.clone()
-            && let Some(ranked) = guarded(&kernel).and_then(Ranked::of)
-        {
-            let (kernel, operands) = ranked.statements(&mut rewriting, &tensor, &operands);
-            tensor.definition = Definition::Statement { kernel, operands };
-        }
-        rewriting.place(TensorId(at), tensor);
-    }
-    rewriting.finish()
+    Rewriting::of_statements(program, |statement| {
+        Some(Ranked::of(guarded(statement.kernel)?)?.statements(statement))
+    })
 }
 
 /// A reduction of the points on one side of a value.
@@ -42,6 +33,8 @@ struct Ranked {
     reduction: Reduction,
     /// The value of the reduction over nothing.
     nothing: Scalar,
+    /// A number of the type of the values that are compared.
+    outside: Scalar,
     /// The value of a point, and what it is compared with.
     point: NodeId,
     value: NodeId,
@@ -108,9 +101,13 @@ impl Ranked {
         let extent = |i: usize| kernel.indices[i].extent;
         let (points, values) = (extent(rank), extent(output));
         let sorted = points.saturating_add(values).saturating_mul(LEAST);
-        (points.saturating_mul(values) >= sorted).then_some(Ranked {
+        if points.saturating_mul(values) < sorted {
+            return None;
+        }
+        Some(Ranked {
             reduction,
             nothing,
+            outside: neutral(Reduction::Sum, kernel.graph.dtype(point))?,
             point,
             value,
             below,
@@ -124,16 +121,10 @@ impl Ranked {
     }
 
     /// The statement that reads the sorted points, which are added to the program.
-    fn statements(
-        &self,
-        rewriting: &mut Rewriting,
-        tensor: &Tensor,
-        operands: &[TensorId],
-    ) -> (Kernel, Vec<TensorId>) {
-        let mut add = |part: &str, (kernel, operands): (Kernel, Vec<TensorId>)| {
-            let name = format!("{}.{part}", tensor.name);
-            let statement = canonical::statement(kernel, &operands);
-            rewriting.add_hidden(&name, statement, tensor.origin)
+    fn statements(&self, mut statement: Rewritten<'_>) -> Statement {
+        let operands = statement.operands;
+        let mut add = |part: &str, (kernel, operands): Statement| {
+            statement.add(part, canonical::statement(kernel, &operands))
         };
         let of = |id: NodeId, index: usize| {
             let values = self.values(self.kernel.clone(), id, index);
@@ -163,7 +154,7 @@ impl Ranked {
             indices,
             places,
         } = self.texts();
-        let outside = number(zero(compared), compared);
+        let outside = number(self.outside, compared);
         let nothing = number(self.nothing, dtype);
         let [front, back] = second;
         let text = format!(
@@ -275,13 +266,6 @@ struct Texts {
 
 fn parsed(text: &str) -> Kernel {
     text.parse().expect("the text of a kernel")
-}
-
-fn zero(dtype: DType) -> Scalar {
-    match dtype.is_float() {
-        true => Scalar::Float(0.0),
-        false => Scalar::Int(0),
-    }
 }
 
 /// A number as kernels have it.

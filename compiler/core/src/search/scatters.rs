@@ -9,7 +9,7 @@
 //! ```
 
 use super::meeting::Placed;
-use crate::einsum::{Definition, Program, Rewriting, TensorId, canonical};
+use crate::einsum::{Program, Rewriting, TensorId, canonical};
 use crate::rules::{may_fault, renamed};
 use ein_plan::schedule::guard::conjuncts;
 use ein_plan::{DType, Graph, IndexId, Kernel, Node, NodeId, Operand};
@@ -19,20 +19,13 @@ const MOST_LARGER: u64 = 16;
 
 /// Returns the program in which scatters go through sums.
 pub fn summed(program: &Program) -> Program {
-    let mut rewriting = Rewriting::of(program);
-    for (at, tensor) in (0..).zip(&program.tensors) {
-        let mut tensor = rewriting.copy(tensor);
-        if let Definition::Statement { kernel, operands } = &mut tensor.definition
-            && let Some(sums) = Sums::of(kernel)
-        {
-            let terms = canonical::statement(sums.terms(kernel), operands);
-            let name = format!("{}.terms", tensor.name);
-            let terms = rewriting.add_hidden(&name, terms, tensor.origin);
-            (*kernel, *operands) = sums.scatter(kernel, operands, terms);
-        }
-        rewriting.place(TensorId(at), tensor);
-    }
-    rewriting.finish()
+    Rewriting::of_statements(program, |mut statement| {
+        let (kernel, operands) = (statement.kernel, statement.operands);
+        let sums = Sums::of(kernel)?;
+        let terms = canonical::statement(sums.terms(kernel), operands);
+        let terms = statement.add("terms", terms);
+        Some(sums.scatter(kernel, operands, terms))
+    })
 }
 
 /// The indices of a scatter by what they are to its sums.

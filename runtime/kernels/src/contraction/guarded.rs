@@ -13,7 +13,7 @@ use ein_plan::schedule::bounded::{Bounded, SIDE};
 use ein_plan::schedule::factors::factors;
 use ein_plan::schedule::mask::Mask;
 use ein_plan::schedule::matmul::Matmul;
-use ein_plan::{DType, Function, Kernel, Node, NodeId};
+use ein_plan::{DType, Kernel, NodeId};
 
 /// Numbers that are worth a task of their own.
 const TASK: usize = 1 << 16;
@@ -52,13 +52,14 @@ pub(super) fn run(
 
 /// A kernel that tells of each element of the result whether these conditions hold, if there are any.
 fn wanted(kernel: &Kernel, conditions: Vec<NodeId>) -> Option<Kernel> {
-    let mut wanted = kernel.clone();
-    (wanted.guard, wanted.reduction) = (None, None);
-    wanted.output = vec![DType::Bool];
-    let both = |a, b| Node::Apply(Function::And, vec![a, b]);
-    let graph = &mut wanted.graph;
-    let all = conditions.into_iter();
-    wanted.root = all.reduce(|all, next| graph.add(both(all, next), DType::Bool))?;
+    let mut wanted = Kernel {
+        guard: None,
+        reduction: None,
+        output: vec![DType::Bool],
+        ..kernel.clone()
+    };
+    conditions.into_iter().for_each(|id| wanted.restrict(id));
+    wanted.root = wanted.guard.take()?;
     wanted = wanted.canonical();
     wanted.indices.truncate(kernel.output_rank as usize);
     Some(wanted)
