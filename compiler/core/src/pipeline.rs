@@ -19,6 +19,7 @@ mod forms;
 pub mod html;
 mod layouts;
 mod order;
+mod passes;
 mod reads;
 mod recompute;
 pub mod report;
@@ -126,7 +127,7 @@ pub fn compile_advised(
             ),
         )]);
     }
-    passes(program, options, deadlines).map_err(|stop| match stop {
+    best_fitting(program, options, deadlines).map_err(|stop| match stop {
         Stop::NoPlan(diagnostic, _)
         | Stop::NoLayout(diagnostic, ..)
         | Stop::TooLarge(diagnostic, ..) => vec![*diagnostic],
@@ -163,27 +164,13 @@ impl From<String> for Stop {
 /// When to stop searching, and when to stop looking for advice.
 pub type Deadlines<'a> = (&'a dyn Fn() -> bool, &'a dyn Fn() -> bool);
 
-fn passes(
+/// The best plan of a program, or what it lacks.
+fn best_fitting(
     program: &einsum::Program,
     options: &Options,
     (deadline, soon): Deadlines<'_>,
 ) -> Result<Compiled, Stop> {
-    let program = search::group_positions::scattered(&rules::conditions::conditioned(program));
-    let program = search::factors::factored(&search::recount::recounted(&program));
-    let program = search::ranked::sorted(&search::pairs::each_first(&program));
-    let program = search::scatters::summed(&search::axes::by_axis(&program));
-    let program = search::digits::taken(&search::overlaps::parted(&program));
-    // Of equal values one is left before it is asked who reads them; outputs keep the names that they have here.
-    let named = search::share::share(&search::short::written(&program));
-    let program = search::written_in::written_in(&named.program);
-    let program =
-        search::memory_order::in_memory_order(&search::row_order::rows_together(&program));
-    let program = search::repeats::once(&program);
-    let shared = search::share::Shared {
-        output_names: named.output_names,
-        ..search::share::share(&search::select::select(&program).settled())
-    };
-    einsum::verify::verify(&shared.program).map_err(|what| format!("einsum: {what}"))?;
+    let shared = passes::run(program)?;
     match fitting(&shared, options, (deadline, soon)) {
         Err(Stop::NoLayout(mut refusal, missing, what)) => {
             let help = match choose::remedy(&what, options, soon) {

@@ -1,7 +1,7 @@
 //! Library operations: which matrices a kernel calls an operation with, and where its results go.
 //!
 //! The calls of a kernel are made matrix by matrix, in parallel over matrices. A matrix that several calls share is factored once, and
-//! their right sides are solved together. What an operation computes is in `ein-matrix`, for `argsort` and `topk` in `order`, for
+//! their right sides are solved together. What an operation computes is in `ein-matrix`, for `argsort`, `sort` and `topk` in `order`, for
 //! `fft` in `fourier`, for `find` and `listed_dot` in `listed`.
 //! Must not know plans.
 //!
@@ -12,6 +12,7 @@
 mod fourier;
 mod listed;
 mod order;
+mod quicksort;
 
 use crate::parallel;
 use crate::{Chunk, Fault, KernelError};
@@ -19,7 +20,7 @@ use ein_array::{Array, Data, each_data};
 use ein_matrix::{Matrix, Problem, Real};
 use ein_plan::library::Argument;
 use ein_plan::{DType, Function, IndexId, Kernel, Library, Scalar};
-use order::Ranked;
+use order::{Ranked, Row};
 use std::borrow::Cow;
 
 /// Evaluates a kernel that is a library operation, on ranges of its indices.
@@ -36,10 +37,8 @@ pub(crate) fn run(
         operands,
     };
     let column = operands[library.arguments[0].operand as usize].columns[0];
-    if matches!(library.operation, Function::Argsort | Function::Topk) {
-        return call.ordered(column);
-    }
     match library.operation {
+        Function::Argsort | Function::Sort | Function::Topk => return Ok(call.ordered(column)),
         Function::Find => return call.places(),
         Function::ListedDot => {
             return match kernel.output[0] {
@@ -63,6 +62,9 @@ pub(crate) fn run(
         _ => call.matrices::<f32>(),
     }
 }
+
+/// Elements of rows that are sorted by one task.
+const ROWS: usize = 1 << 14;
 
 /// What calls give, by the point of each.
 type Results<T> = Result<Vec<(Vec<u64>, Vec<T>)>, KernelError>;
@@ -263,44 +265,66 @@ impl Call<'_> {
         Ok(points.into_iter().zip(solutions).collect())
     }
 
-    /// `argsort` and `topk`.
-    fn ordered(&self, column: &Array) -> Result<Array, KernelError> {
+    /// `argsort`, `sort` and `topk`.
+    fn ordered(&self, column: &Array) -> Array {
         let argument = &self.library.arguments[0];
         let count = self.library.matrix(self.kernel, 0).0 as usize;
         let own = self.library.own[0].0 as usize;
         let chosen = self.kernel.indices[own].extent as usize;
-        let one = |point: Vec<u64>| {
-            let (offset, strides) = self.place(argument, &point);
-            let at = |number: usize| offset + number * strides[0];
-            let order = each_data!(column.data(), values => {
-                let ranks = |first: usize, to: &mut [u64]| {
-                    for (to, number) in to.iter_mut().zip(first..) {
-                        *to = values[at(number)].rank();
-                    }
-                };
+        each_data!(column.data(), values => {
+            let row = |point: &[u64]| {
+                let (offset, strides) = self.place(argument, point);
+                Row {
+                    values: &values[offset..],
+                    stride: strides[0],
+                    count,
+                }
+            };
+            if self.library.operation == Function::Sort {
+                return self.of_rows(|point| order::values(row(point)));
+            }
+            self.of_rows(|point| {
+                let row = row(point);
+                let ranks = |first: usize, to: &mut [u64]| row.each(first, to, Ranked::wide_rank);
                 match self.library.operation {
                     Function::Topk => order::largest(count, chosen, &ranks),
                     _ => order::ascending(count, &ranks),
                 }
-            });
-            (point, order)
-        };
+            })
+        })
+    }
+
+    /// The result of which each call gives a row.
+    fn of_rows<T: Ranked>(&self, call: impl Fn(&[u64]) -> Vec<T> + Sync) -> Array {
         let points = self.points(&self.library.batch);
-        let mut orders: Vec<(Vec<u64>, Vec<i64>)> =
-            parallel::map_with(points, || (), |(), _, point| one(point));
-        if let (true, [(_, order)]) = (self.is_whole(), orders.as_mut_slice()) {
-            let data = Data::I64(std::mem::take(order));
-            return Ok(Array::new(vec![chosen], data)
-                .expect("a call gives as many positions as its index has values"));
-        }
-        let mut result = self.empty(DType::I64);
-        let writer = Writer::new(self);
-        if let Data::I64(data) = result.data_mut() {
-            for (point, order) in orders {
-                writer.each(&point, |to, from| data[to] = order[from]);
+        let own = self.library.own[0];
+        let extent = self.kernel.indices[own.0 as usize].extent;
+        let length = (extent as usize).max(1);
+        let is_last = own.0 + 1 == self.kernel.output_rank;
+        let all = match &points[..] {
+            [point] if self.is_whole() => call(point),
+            _ if is_last && self.ranges[own.0 as usize] == (0, extent) => {
+                let mut all = vec![T::default(); points.len() * extent as usize];
+                let each = (ROWS / length).max(1);
+                parallel::chunks_mut(&mut all, each * length, |part, to| {
+                    for (row, point) in to.chunks_mut(length).zip(&points[part * each..]) {
+                        row.copy_from_slice(&call(point));
+                    }
+                });
+                all
             }
-        }
-        Ok(result)
+            _ => {
+                let rows = parallel::map(points.len(), |number| call(&points[number]));
+                let mut all = vec![T::default(); self.shape().iter().product()];
+                let writer = Writer::new(self);
+                for (point, row) in points.iter().zip(rows) {
+                    writer.each(point, |to, from| all[to] = row[from]);
+                }
+                all
+            }
+        };
+        Array::new(self.shape(), T::data(all))
+            .expect("a call gives as many elements as its index has values")
     }
 
     /// `find`, for all calls at once.

@@ -1,16 +1,16 @@
-//! `argsort` and `topk` against a sort by comparisons: NaN is the largest, equal values keep their order.
+//! `argsort`, `sort` and `topk` against a sort by comparisons: NaN is the largest, equal values keep their order.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use ein_array::{Array, Data};
 use ein_kernels::{Chunk, Options, run};
-use ein_plan::{DType, Kernel};
+use ein_plan::Kernel;
 use half::{bf16, f16};
 
 /// Values that a task of its own is worth, and a little more.
 const MANY: usize = (1 << 14) + 1;
 
-/// The positions of all rows' values in ascending order, or those of the largest.
-fn positions(rows: usize, data: Data, text: &str) -> Vec<i64> {
+/// What an operation gives for all rows.
+fn ordered(rows: usize, data: Data, text: &str) -> Data {
     let dtype = data.dtype();
     let count = data.len() / rows;
     let text = text
@@ -24,10 +24,14 @@ fn positions(rows: usize, data: Data, text: &str) -> Vec<i64> {
     };
     let ranges: Vec<(u64, u64)> = kernel.indices.iter().map(|i| (0, i.extent)).collect();
     let result = run(&kernel, &ranges, &[chunk], &Options::default()).unwrap();
-    let Data::I64(positions) = result[0].data() else {
-        panic!("positions are of type {}", DType::I64.name());
-    };
-    positions.to_vec()
+    result[0].data().clone()
+}
+
+fn positions(rows: usize, data: Data, text: &str) -> Vec<i64> {
+    match ordered(rows, data, text) {
+        Data::I64(positions) => positions,
+        other => panic!("positions of type {}", other.dtype().name()),
+    }
 }
 
 fn argsort(rows: usize, data: Data) -> Vec<i64> {
@@ -58,11 +62,16 @@ fn compared<T: PartialOrd>(values: &[T], descends: bool) -> Vec<i64> {
 }
 
 fn check<T: PartialOrd>(values: &[T], data: Data) {
+    let order = compared(values, false);
+    let what = format!("{} of {}", data.dtype().name(), values.len());
+    assert!(argsort(1, data.clone()) == order, "{what}");
+    let text = "(TYPE[ROWS, COUNT]) [p: ROWS, i: COUNT] TYPE = sort(a0[p, :1], i)";
+    let width = data.bytes().len() / values.len();
+    let elements: Vec<&[u8]> = data.bytes().chunks(width).collect();
+    let expected: Vec<&[u8]> = order.iter().map(|at| elements[*at as usize]).collect();
     assert!(
-        argsort(1, data.clone()) == compared(values, false),
-        "{} of {}",
-        data.dtype().name(),
-        values.len()
+        ordered(1, data.clone(), text).bytes() == expected.concat(),
+        "values, {what}"
     );
     let want = compared(values, true);
     for chosen in [1, 3, 100, values.len() / 20, values.len()] {

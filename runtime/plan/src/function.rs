@@ -185,6 +185,8 @@ functions! {
     Logdet "logdet" 1 1;
     /// Library: the positions of the values in ascending order, equal ones in their own; NaN last.
     Argsort "argsort" 1 1;
+    /// Library: the values in ascending order, equal ones in their own; NaN last.
+    Sort "sort" 1 1;
     /// Library: the positions of the largest values, descending, equal ones in their own order; NaN first.
     Topk "topk" 1 1;
     /// Library: elimination with partial pivoting of a matrix with at least as many rows as columns: the numbers of the rows in
@@ -267,6 +269,7 @@ impl Function {
                 | Svd
                 | Logdet
                 | Argsort
+                | Sort
                 | Topk
                 | Lu
                 | Fft
@@ -328,8 +331,8 @@ impl Function {
             Add | Sub | Mul | FloorDiv | Rem | Pow | Min | Max | And | Or | Eq | Ne | Lt | Le
             | Gt | Ge | BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight | Popcount | Select
             | Neg | Not | Relu | Abs | Sign | Floor | Ceil | Round | Stop | Within | Solve
-            | Cholesky | Inv | Qr | Eigh | Eig | Svd | Logdet | Argsort | Topk | Lu | Fft
-            | Find | ListedDot => false,
+            | Cholesky | Inv | Qr | Eigh | Eig | Svd | Logdet | Argsort | Sort | Topk | Lu
+            | Fft | Find | ListedDot => false,
         }
     }
 
@@ -347,7 +350,7 @@ impl Function {
                 return wants("arguments");
             };
             let suits = match self {
-                Argsort | Topk => values.iter().all(|a| *a != DType::Bool),
+                Argsort | Sort | Topk => values.iter().all(|a| *a != DType::Bool),
                 Find => values.iter().all(|a| *a == DType::I64),
                 ListedDot => (values.iter().enumerate()).all(|(number, a)| match number {
                     2 | 5 => *a != DType::Bool && *a == values[2],

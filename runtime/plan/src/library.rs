@@ -90,7 +90,7 @@ impl Library {
             Function::Eig => vec![2 * (n + n * n)],
             Function::Svd => vec![m * k + k + k * n],
             Function::Logdet | Function::Find | Function::ListedDot => vec![],
-            Function::Argsort => vec![m],
+            Function::Argsort | Function::Sort => vec![m],
             Function::Fft => vec![2 * m],
             _ => return None,
         })
@@ -166,6 +166,7 @@ pub(crate) fn verify(kernel: &Kernel) -> Result<(), String> {
         let is_result = kernel.output == [stored];
         let suits = match library.operation {
             Function::Argsort | Function::Topk => true,
+            Function::Sort => is_result,
             Function::Find => stored.compute() == DType::I64,
             Function::ListedDot if !matches!(number, 2 | 5) => stored.compute() == DType::I64,
             Function::ListedDot => {
@@ -250,7 +251,7 @@ fn read(kernel: &Kernel) -> Result<Library, String> {
     for (number, argument) in arguments.iter().enumerate() {
         let dimensions = argument.whole.len();
         let suits = match operation {
-            Function::Argsort | Function::Topk | Function::Fft => dimensions == 1,
+            Function::Argsort | Function::Sort | Function::Topk | Function::Fft => dimensions == 1,
             Function::Solve if number == 1 => dimensions == 1,
             Function::Find => dimensions == usize::from(number == 0),
             Function::ListedDot => dimensions == usize::from(number < 6),

@@ -135,8 +135,8 @@ fn of_library(kernel: &Kernel, library: &Library, lengths: &[usize]) -> u64 {
         }
         // Each number with where it stands, where they are sorted before they are looked for.
         Function::Find => return batch.saturating_mul(16),
-        // `argsort` and `topk` sort where the result is.
-        _ => return 0,
+        // `argsort`, `sort` and `topk` sort where the result of a call is.
+        _ => 0,
     };
     let output: Vec<IndexId> = (0..kernel.output_rank).map(IndexId).collect();
     let results = product(&output, lengths);

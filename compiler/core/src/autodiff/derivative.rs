@@ -481,7 +481,8 @@ mod tests {
         let none = [
             FloorDiv, And, Or, Eq, Ne, Lt, Le, Gt, Ge, Select, Not, Sign, Floor, Ceil, Round, Stop,
             Nextafter, Within, BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight, Popcount, Solve,
-            Cholesky, Inv, Lu, Qr, Eigh, Eig, Svd, Logdet, Argsort, Topk, Fft, Find, ListedDot,
+            Cholesky, Inv, Lu, Qr, Eigh, Eig, Svd, Logdet, Argsort, Sort, Topk, Fft, Find,
+            ListedDot,
         ];
         for function in Function::ALL {
             let rows = ROWS.iter().filter(|(of, _)| of == function).count();

@@ -121,11 +121,18 @@ fn one(
         }
         arguments.push((rows as usize, columns as usize, elements));
     }
-    if matches!(library.operation, Function::Argsort | Function::Topk) {
+    if matches!(
+        library.operation,
+        Function::Argsort | Function::Sort | Function::Topk
+    ) {
         let stored = kernel.operands[library.arguments[0].operand as usize].columns[0];
         let descends = library.operation == Function::Topk;
-        let order = order::order(&arguments[0].2, stored, descends);
-        return Some(order.into_iter().map(|at| Scalar::Int(at as i64)).collect());
+        let values = &arguments[0].2;
+        let order = order::order(values, stored, descends).into_iter();
+        return Some(match library.operation {
+            Function::Sort => order.map(|at| values[at]).collect(),
+            _ => order.map(|at| Scalar::Int(at as i64)).collect(),
+        });
     }
     if matches!(library.operation, Function::Find | Function::ListedDot) {
         let columns = arguments.into_iter().map(|(_, _, elements)| elements);

@@ -211,6 +211,7 @@ fn whole(function: Function, a: i64, b: i64, dtype: DType) -> Result<i64, NoValu
         | Function::Svd
         | Function::Logdet
         | Function::Argsort
+        | Function::Sort
         | Function::Topk
         | Function::Lu
         | Function::Fft
@@ -327,6 +328,7 @@ fn real(function: Function, a: f64, b: f64) -> f64 {
         | Function::Svd
         | Function::Logdet
         | Function::Argsort
+        | Function::Sort
         | Function::Topk
         | Function::Lu
         | Function::Fft

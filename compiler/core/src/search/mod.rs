@@ -61,6 +61,7 @@ pub mod solve;
 mod table;
 pub mod transfer;
 mod turns;
+pub mod values_in_order;
 pub mod windows;
 pub mod written_in;
 

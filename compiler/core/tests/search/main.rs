@@ -19,6 +19,7 @@ mod recount;
 mod repeats;
 mod short;
 mod sums;
+mod values_in_order;
 mod windows;
 
 use einc_core::einsum::{Program, parse::parse, verify::verify};

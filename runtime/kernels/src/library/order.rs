@@ -1,18 +1,19 @@
-//! Positions in the order of their values: all of them ascending, or those of the largest.
+//! Values in ascending order, positions in the order of their values, and positions of the largest values.
 //!
 //! A value becomes a whole number, its *rank*, which compares as the value does. NaN has the largest rank, and both zeros have the
-//! same one. A 64-bit number then holds the leading bits of a rank and behind them the position, so that numbers alone are sorted;
-//! positions that agree in these leading bits are sorted again by their whole ranks. Equal values keep their order. Results are a
-//! function of the values alone, however many threads there are. Ranks come by the block through a pointer, so that one function sorts
-//! all element types. Must not know kernels.
+//! same one. Values are sorted as their ranks. Of positions, a 64-bit number holds the leading bits of a rank and behind them the
+//! position, so that numbers alone are sorted; positions that agree in these leading bits are sorted again by their whole ranks. Equal
+//! values keep their order. Results are a function of the values alone, however many threads there are. Ranks for positions come by the
+//! block through a pointer, so that one function serves all element types. Must not know kernels.
 //!
 //! ```text
-//! [3.0 NaN 1.0 3.0]   ascending -> 2 0 3 1      largest 2 -> 1 0
+//! [3.0 NaN 1.0 3.0]   values -> 1.0 3.0 3.0 NaN      ascending -> 2 0 3 1      largest 2 -> 1 0
 //! ```
 
+use super::quicksort::Number;
 use crate::parallel;
+use ein_array::Data;
 use half::{bf16, f16};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Values that are worth a task of their own.
@@ -25,44 +26,128 @@ const BLOCK: usize = 512;
 const SHORT: usize = 32;
 
 /// An element type with an order.
-pub(super) trait Ranked: Copy + Sync {
+pub(super) trait Ranked: Copy + Default + Send + Sync + 'static {
     /// A number that compares as the value does.
-    fn rank(self) -> u64;
+    type Rank: Number;
+    /// A value of each kind of those that are equal but may differ in their bits.
+    const EQUALS: &[Self];
+    fn rank(self) -> Self::Rank;
+    /// A value that has this rank.
+    fn of(rank: Self::Rank) -> Self;
+    /// The rank as a number of 64 bits.
+    fn wide_rank(self) -> u64;
+    fn data(values: Vec<Self>) -> Data;
 }
 
 macro_rules! ranked {
-    ($($float:ident $bits:ident $signed:ident),*; $($integer:ident)*) => {
+    ($($float:ident $variant:ident $bits:ident $signed:ident),*; $($integer:ident $own:ident $unsigned:ident),*) => {
         $(impl Ranked for $float {
+            type Rank = $bits;
+            const EQUALS: &[$float] = &[$float::from_bits(0), $float::NAN];
             #[inline(always)]
-            fn rank(self) -> u64 {
+            fn rank(self) -> $bits {
                 if self.is_nan() {
-                    return $bits::MAX.into();
+                    return $bits::MAX;
                 }
                 const SIGN: $bits = 1 << ($bits::BITS - 1);
                 let bits = self.to_bits();
                 // -0 is 0.
                 let bits = if bits == SIGN { 0 } else { bits };
                 let negative = (bits as $signed >> ($bits::BITS - 1)) as $bits;
-                (bits ^ (negative | SIGN)).into()
+                bits ^ (negative | SIGN)
+            }
+            #[inline(always)]
+            fn of(rank: $bits) -> $float {
+                let negative = !(rank as $signed >> ($bits::BITS - 1)) as $bits;
+                $float::from_bits(rank ^ (negative | 1 << ($bits::BITS - 1)))
+            }
+            #[inline(always)]
+            fn wide_rank(self) -> u64 {
+                self.rank().into()
+            }
+            fn data(values: Vec<$float>) -> Data {
+                Data::$variant(values)
             }
         })*
         $(impl Ranked for $integer {
+            type Rank = $unsigned;
+            const EQUALS: &[$integer] = &[];
             #[inline(always)]
-            fn rank(self) -> u64 {
-                (i64::from(self) as u64) ^ 1 << 63
+            fn rank(self) -> $unsigned {
+                self.wrapping_sub($integer::MIN) as $unsigned
+            }
+            #[inline(always)]
+            fn of(rank: $unsigned) -> $integer {
+                (rank as $integer).wrapping_add($integer::MIN)
+            }
+            #[inline(always)]
+            fn wide_rank(self) -> u64 {
+                self.rank().into()
+            }
+            fn data(values: Vec<$integer>) -> Data {
+                Data::$own(values)
             }
         })*
     };
 }
 
-impl Ranked for u64 {
+ranked!(
+    f16 F16 u16 i16, bf16 BF16 u16 i16, f32 F32 u32 i32, f64 F64 u64 i64;
+    u8 U8 u8, u16 U16 u16, u32 U32 u32, u64 U64 u64, i8 I8 u8, i16 I16 u16, i32 I32 u32, i64 I64 u64
+);
+
+/// Values at a stride.
+#[derive(Clone, Copy)]
+pub(super) struct Row<'a, T> {
+    /// From the first one on.
+    pub values: &'a [T],
+    pub stride: usize,
+    pub count: usize,
+}
+
+impl<T: Ranked> Row<'_, T> {
+    /// Writes what `of` makes of neighbouring values.
     #[inline(always)]
-    fn rank(self) -> u64 {
-        self
+    pub(super) fn each<R>(&self, first: usize, to: &mut [R], of: impl Fn(T) -> R) {
+        let values = self.values.get(first * self.stride..).unwrap_or_default();
+        match self.stride {
+            1 => to.iter_mut().zip(values).for_each(|(to, x)| *to = of(*x)),
+            stride => {
+                let values = values.iter().step_by(stride.max(1));
+                to.iter_mut().zip(values).for_each(|(to, x)| *to = of(*x));
+            }
+        }
     }
 }
 
-ranked!(f16 u16 i16, bf16 u16 i16, f32 u32 i32, f64 u64 i64; u8 u16 u32 i8 i16 i32 i64);
+/// The values of a row in ascending order.
+pub(super) fn values<T: Ranked>(row: Row<'_, T>) -> Vec<T> {
+    let mut ranks = vec![T::Rank::default(); row.count];
+    match row.count <= TASK {
+        true => row.each(0, &mut ranks, T::rank),
+        false => parallel::chunks_mut(&mut ranks, TASK, |part, to| {
+            row.each(part * TASK, to, T::rank);
+        }),
+    }
+    sort(&mut ranks);
+    let equal: Vec<(T::Rank, Range<usize>)> = (T::EQUALS.iter())
+        .map(|value| {
+            let equal = value.rank();
+            let first = ranks.partition_point(|rank| *rank < equal);
+            let end = ranks.partition_point(|rank| *rank <= equal);
+            (equal, first..end)
+        })
+        .collect();
+    // In the place of the ranks, where values are as large.
+    let mut sorted: Vec<T> = ranks.into_iter().map(T::of).collect();
+    for (equal, places) in equal.into_iter().filter(|(_, places)| !places.is_empty()) {
+        let all = row.values.iter().step_by(row.stride.max(1)).take(row.count);
+        let own = all.filter(|value| value.rank() == equal);
+        let to = sorted[places].iter_mut();
+        to.zip(own).for_each(|(to, value)| *to = *value);
+    }
+    sorted
+}
 
 /// Ranks of neighbouring positions: called with the first position, it writes a rank to each place.
 pub(super) type Ranks<'a> = &'a (dyn Fn(usize, &mut [u64]) + Sync);
@@ -156,10 +241,7 @@ fn order(count: usize, ranks: Ranks) -> Vec<u64> {
             }
         });
     });
-    match count <= TASK {
-        true => numbers.sort_unstable(),
-        false => numbers.par_sort_unstable(),
-    }
+    sort(&mut numbers);
     let leading = |number: u64| number.checked_shr(bits).unwrap_or(0);
     let settle = |part: &mut [u64]| {
         if hidden > 0 {
@@ -184,6 +266,20 @@ fn order(count: usize, ranks: Ranks) -> Vec<u64> {
     }
     parallel::items(parts, |_, part| settle(part));
     numbers
+}
+
+/// Sorts numbers: the lower half and the upper half of many by tasks of their own, as long as there are threads for more.
+fn sort<T: Number>(numbers: &mut [T]) {
+    sort_by_tasks(numbers, rayon::current_num_threads());
+}
+
+fn sort_by_tasks<T: Number>(numbers: &mut [T], tasks: usize) {
+    if tasks < 2 || numbers.len() <= TASK {
+        return T::sort(numbers);
+    }
+    let (low, _, high) = numbers.select_nth_unstable(numbers.len() / 2);
+    let tasks = tasks.div_ceil(2);
+    rayon::join(|| sort_by_tasks(low, tasks), || sort_by_tasks(high, tasks));
 }
 
 /// Sorts numbers that have the same leading bits by their whole ranks.
