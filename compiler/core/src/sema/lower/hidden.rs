@@ -9,10 +9,12 @@
 use crate::einsum::{Program, Role, TensorId};
 use crate::sema::{
     Checker,
+    definitions::tensors::{Definition, SourceForm},
     expressions::arena::{ExprId, Form, TensorRef, Ty, VarId},
     lower::parts::Builder,
 };
-use ein_plan::{DType, Function, IndexId, Node, NodeId, Reduction, Scalar};
+use ein_plan::{DType, Function, IndexId, Node, NodeId, Reduction, Scalar, Source};
+use einc_diag::Span;
 use std::collections::HashMap;
 
 impl Checker<'_> {
@@ -33,6 +35,79 @@ impl Checker<'_> {
             .copied()
             .filter(|var| free.contains(var))
             .collect()
+    }
+
+    /// Where a hidden tensor must be computed, of where it is read: nothing if it cannot stop the run. That an index which the tensor does not have
+    /// is equal to a position says that the position is one of the index's values.
+    pub(crate) fn needed_where(
+        &mut self,
+        id: ExprId,
+        condition: Option<ExprId>,
+        span: Span,
+    ) -> Option<Option<ExprId>> {
+        let condition = condition.filter(|_| self.has_faulty_reduction(id));
+        let mut parts = vec![];
+        let mut open: Vec<ExprId> = condition.into_iter().collect();
+        while let Some(part) = open.pop() {
+            match &*self.arena.form(part) {
+                Form::Apply(Function::And, both) => open.extend(both.iter().rev()),
+                _ => parts.push(part),
+            }
+        }
+        let mut needed = None;
+        for (number, part) in parts.iter().enumerate() {
+            let foreign = |var: VarId| {
+                let mut others = parts.iter().enumerate().filter(|(at, _)| *at != number);
+                !self.arena.free(id).contains(&var)
+                    && others.all(|(_, part)| !self.arena.free(*part).contains(&var))
+            };
+            let kept = match self.equal_to_index(*part) {
+                Some((position, var)) if foreign(var) => self.is_value(position, var, span)?,
+                _ => vec![*part],
+            };
+            for part in kept {
+                needed = Some(match needed {
+                    None => part,
+                    Some(needed) => self.apply(Function::And, vec![needed, part], span)?,
+                });
+            }
+        }
+        Some(needed)
+    }
+
+    /// The position and the index of an equation, if the position does not depend on the index.
+    fn equal_to_index(&self, condition: ExprId) -> Option<(ExprId, VarId)> {
+        let form = self.arena.form(condition);
+        let Form::Apply(Function::Eq, sides) = &*form else {
+            return None;
+        };
+        let position = sides[0];
+        match &*self.arena.form(sides[1]) {
+            Form::Index(var) if !self.arena.free(position).contains(var) => Some((position, *var)),
+            _ => None,
+        }
+    }
+
+    /// The conditions that a position is a value of an index. None for a place of a list, which stops the run if there is none.
+    fn is_value(&mut self, position: ExprId, var: VarId, span: Span) -> Option<Vec<ExprId>> {
+        if let Form::Read { tensor, .. } = &*self.arena.form(position) {
+            let list = &self.built.tensors[tensor.0 as usize];
+            let is_list = matches!(
+                list.definition,
+                Definition::Source(SourceForm::Ready(Source::Iota))
+            );
+            if is_list && list.role == Role::Hidden {
+                return Some(vec![]);
+            }
+        }
+        let whole = Ty::Typed(DType::I64);
+        let least = self.arena.add(Form::Constant(Scalar::Int(0)), whole);
+        let size = Form::Whole(self.extent(var)?);
+        let size = self.arena.add(size, whole);
+        Some(vec![
+            self.apply(Function::Ge, vec![position, least], span)?,
+            self.apply(Function::Lt, vec![position, size], span)?,
+        ])
     }
 
     pub(crate) fn hidden(

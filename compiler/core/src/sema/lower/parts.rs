@@ -134,10 +134,13 @@ impl Checker<'_> {
                     });
                     (!safe, false)
                 }
-                Form::Apply(Function::FloorDiv | Function::Rem | Function::Pow, _) => (
-                    !matches!(self.arena.ty(id), Ty::Typed(dtype) if dtype.is_float()),
-                    false,
-                ),
+                Form::Apply(Function::FloorDiv | Function::Rem | Function::Pow, sides) => {
+                    // No number is divided by zero or raised to a negative power.
+                    let safe = matches!(&*self.arena.form(sides[1]), Form::Constant(Scalar::Int(x)) if *x > 0);
+                    let is_float =
+                        matches!(self.arena.ty(id), Ty::Typed(dtype) if dtype.is_float());
+                    (!safe && !is_float, false)
+                }
                 Form::Reduce { reduction, .. } => (reduction.is_arg(), true),
                 // A tensor of its own as well; see `lower_node`.
                 Form::Convert(_) => {

@@ -379,9 +379,9 @@ impl<'a> Checker<'a> {
             Form::Convert(argument) => {
                 // A stored type in the middle of an expression is stored, so that it rounds as the text says.
                 if stored.is_narrow() && id != builder.root {
-                    let condition = condition.filter(|_| self.has_faulty_reduction(id));
-                    let tensor = self.hidden(program, numbers, builder, id, condition)?;
-                    let node = self.read_hidden(builder, tensor, id, condition, compute)?;
+                    let needed = self.needed_where(id, condition, builder.span)?;
+                    let tensor = self.hidden(program, numbers, builder, id, needed)?;
+                    let node = self.read_hidden(builder, tensor, id, needed, compute)?;
                     builder.memo.insert((id, condition), node);
                     return Some(node);
                 }
@@ -415,9 +415,9 @@ impl<'a> Checker<'a> {
             // Complex numbers have been split into their parts.
             Form::Complex(..) => return None,
             Form::Reduce { .. } => {
-                let condition = condition.filter(|_| self.has_faulty_reduction(id));
-                let tensor = self.hidden(program, numbers, builder, id, condition)?;
-                self.read_hidden(builder, tensor, id, condition, compute)?
+                let needed = self.needed_where(id, condition, builder.span)?;
+                let tensor = self.hidden(program, numbers, builder, id, needed)?;
+                self.read_hidden(builder, tensor, id, needed, compute)?
             }
         };
         builder.memo.insert((id, condition), node);
