@@ -26,6 +26,7 @@ const WRITTEN: &[Pass] = &[
     ("overlaps", search::overlaps::parted),
     ("digits", search::digits::taken),
     ("short", search::short::written),
+    ("edges", search::edges::parted),
 ];
 
 /// Passes that ask who reads a value; of equal values one is left before them.

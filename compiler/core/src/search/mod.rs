@@ -20,6 +20,7 @@ pub mod descent;
 pub mod digits;
 pub mod disabled_moves;
 mod domain;
+pub mod edges;
 mod eliminate;
 mod explore;
 pub mod factors;

@@ -4,6 +4,7 @@
 mod axes;
 mod conditions;
 mod digits;
+mod edges;
 mod exact;
 mod group_positions;
 mod limits;

@@ -93,6 +93,30 @@ impl Mask {
         })
     }
 
+    /// The values of an index that the guard leaves in at every point of the other indices, and the conditions of others alone; `None` if a condition
+    /// of the index is no bound.
+    pub fn always(kernel: &Kernel, index: IndexId) -> Option<(Range<i64>, Vec<NodeId>)> {
+        let ranges: Vec<(i64, i64)> = (kernel.indices.iter())
+            .map(|index| (0, index.extent as i64))
+            .collect();
+        let depends = kernel.graph.dependencies();
+        let (bounds, others): (Vec<NodeId>, Vec<NodeId>) = conjuncts(&kernel.graph, kernel.guard?)
+            .into_iter()
+            .partition(|id| depends[id.0 as usize] >> index.0 & 1 == 1);
+        let own = ranges[index.0 as usize];
+        let mut always = own.0..own.0 + own.1;
+        for condition in bounds {
+            let bound = mask(&kernel.graph, (condition, true), &ranges, index)?;
+            let inside = bound.within(
+                own,
+                |form| form.ends(&ranges).1,
+                |form| form.ends(&ranges).0,
+            );
+            always = always.start.max(inside.start)..always.end.min(inside.end);
+        }
+        Some((always, others))
+    }
+
     /// The indices that the bounds depend on.
     pub fn indices(&self) -> impl Iterator<Item = IndexId> + '_ {
         let forms = self.from.iter().chain(&self.below);
