@@ -1,7 +1,7 @@
 //! Memory that the loops of a step take beside what they read and make.
 //!
 //! Counted are the copies that grow with a tensor: those of a factor that cannot be multiplied as it lies, of the columns of distances, of what a
-//! running reduction goes through, and what a library operation needs to work in. Buffers of a fixed size, a few for each thread, are not. Must not know how loops are
+//! running reduction goes through, groups and their keys, and what a library operation needs to work in. Buffers of a fixed size, a few for each thread, are not. Must not know how loops are
 //! carried out.
 //!
 //! ```text
@@ -13,10 +13,11 @@ use crate::function::Function;
 use crate::kernel::{IndexId, Kernel, Node};
 use crate::library::Library;
 use crate::plan::{Plan, Step};
+use crate::schedule::grouped::grouping;
 use crate::schedule::pairwise::PairwiseLoops;
 use crate::schedule::tiling::Tiling;
 use crate::schedule::tiling::layout::FactorHandling;
-use crate::schedule::{LoopKind, Pairwise, Scan};
+use crate::schedule::{Grouped, LoopKind, Pairwise, Scan};
 
 /// Library operations that are made at once, at most: the threads of a site, which a plan does not know.
 const AT_ONCE: u64 = 8;
@@ -33,6 +34,7 @@ impl Plan {
                 .library()
                 .map(|library| of_library(kernel, &library, &lengths)),
             LoopKind::Scan(scan) => Some(of_scan(kernel, scan, &lengths)),
+            LoopKind::Grouped(grouped) => of_groups(kernel, grouped, &lengths),
             LoopKind::Matmul(matmul) => matmul
                 .tiling
                 .as_ref()
@@ -44,7 +46,6 @@ impl Plan {
             | LoopKind::Gather
             | LoopKind::Scatter(_)
             | LoopKind::Lookup(_)
-            | LoopKind::Grouped(_)
             | LoopKind::Pairwise(_)
             | LoopKind::RowReduce(_)
             | LoopKind::Patched
@@ -61,6 +62,34 @@ fn product<'a>(indices: impl IntoIterator<Item = &'a IndexId>, lengths: &[usize]
         .into_iter()
         .map(|index| lengths[index.0 as usize] as u64);
     lengths.fold(1, u64::saturating_mul)
+}
+
+/// What groups are made of, in numbers of 64 bits: the values and the keys of points, of output points the keys, the totals and the places, and the
+/// groups of the calls that are made at once, each with its key, where every point has a key of its own.
+fn of_groups(kernel: &Kernel, grouped: &Grouped, lengths: &[usize]) -> Option<u64> {
+    let (_, keys) = grouping(kernel)?;
+    let depends = kernel.graph.dependencies()[keys.of_point.0 as usize];
+    let rank = kernel.output_rank;
+    let own: Vec<IndexId> = (0..rank)
+        .map(IndexId)
+        .filter(|i| !grouped.passed.contains(i))
+        .collect();
+    let scanned = grouped.scan.as_ref().map(|scan| scan.reduced);
+    let tells = |i: &IndexId| scanned == Some(*i) || depends >> i.0 & 1 == 1;
+    let reduced = (rank..lengths.len() as u32).map(IndexId);
+    let told: Vec<IndexId> = reduced.filter(tells).collect();
+    let outputs: Vec<IndexId> = (0..rank).map(IndexId).collect();
+    let value = kernel.graph.dtype(kernel.root);
+    let columns = kernel.reduction?.carrier(value).len() as u64;
+    let (calls, each) = (product(&own, lengths), product(&told, lengths));
+    let of_points = calls.saturating_mul(each).saturating_mul(columns + 1);
+    let of_outputs = product(&outputs, lengths).saturating_mul(3);
+    // A table of hashes is at most 7/8 full, and doubles; so do the totals beside it.
+    let buckets = (each.saturating_mul(8) / 7).checked_next_power_of_two();
+    let groups = buckets.unwrap_or(u64::MAX).saturating_mul(3);
+    let groups = groups.saturating_mul(calls.min(AT_ONCE));
+    let numbers = of_points.saturating_add(of_outputs).saturating_add(groups);
+    Some(numbers.saturating_mul(8))
 }
 
 /// The factors of a product that are copied as a whole.

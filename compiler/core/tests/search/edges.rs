@@ -2,8 +2,7 @@
 
 use einc_core::search::edges::parted;
 
-const INPUTS: &str =
-    "input x: f32[5000] = unbound\ninput h: f32[40] = unbound\ninput A: f64[100, 90] = unbound\ninput G: f64[6, 6] = unbound\n";
+const INPUTS: &str = "input x: f32[5000] = unbound\ninput h: f32[40] = unbound\ninput A: f64[100, 90] = unbound\ninput G: f64[6, 6] = unbound\n";
 const OUTPUTS: &str = "output y\noutput x\noutput h\noutput A\noutput G";
 
 /// Asserts what statements become.
