@@ -183,6 +183,29 @@ const REST: &[&str] = &[
     at[p] = abs(j[p])
     a[p,d] = f(T[p,at[p]], f64(p))[d]
     output C; output a",
+    // Groups that data say: what points read of theirs, what others stand for, reductions inside of a scatter, and sorted values.
+    "
+    dim G = 6
+    input x: f64[50]; input k: i64[50]; input t: i64[50, 3]
+    at[n] = abs(k[n]); from[n,j] = min(abs(t[n,j]), 49)
+    size[g < G] = count[n] (at[n] == g)
+    m[g < G] = (sum[n] where(at[n] == g, x[n], 0)) / f64(max(1, size[g]))
+    v[g < G] = mean[n] where(at[n] == g, (x[n] - m[g])^2, 0)
+    top[g < G] = max[n] where(at[n] == g and x[n] < m[g], x[n], 9)
+    some[g < G] = any[n] (at[n] == g and x[n] > m[g])
+    none[g < G] = all[n] (at[n] != g or x[n] <= m[g])
+    same[g < G] = sum[n] x[n]
+    S[min(at[n], 5)]: f64[6] += max[j] x[from[n,j]] * (j + 1)
+    up = sort(v); down, places = topk(v, 3)
+    output v; output top; output some; output none; output same; output S; output up; output down",
+    // Products whose condition breaks at the ends of an index alone, with a gradient.
+    "
+    input x: f64[203]; input h: f64[37]
+    c[l < 37] = sum[i < 203 - l] x[i] * x[i + l]
+    y[n < 203] = sum[k <= n] h[k] * x[n - k]
+    z[n < 203] = sum[k] where(n + k >= 11 and n + k < 214, h[k] * x[n + k - 11], 0)
+    g = grad(sum[n] y[n] * z[n], h)
+    output c; output y; output z; output g",
     // Nothing at all.
     "
     input B: f64[0, 5, 5]; input y: f64[0, 5]; input E: f64[0, 0]

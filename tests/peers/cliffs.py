@@ -1,7 +1,7 @@
 """Programs that are no dense product beside numpy, scipy and JAX: sorting, scatters, running sums, stencils, powers, reductions over the first index, loops over cells. Ratios are a
 peer's time over einc's: above 1, einc is faster.
 
-    EINC=target/release/einc python tests/peers/cliffs.py [sort] [scatter] [scan] [stencil] [columns] [places] [powers] [triangular] [other] [cells]     all subjects without any
+    EINC=target/release/einc python tests/peers/cliffs.py [sort] [scatter] [scan] [stencil] [columns] [places] [powers] [triangular] [groups] [lags] [other] [cells]     all subjects without any
     EIN_THREADS=1 EIN_PEER_CLOCK=processor python ...      processor time of one thread: the steadier measure on a busy machine
 
 A program is a loop, each round of which does the same on numbers that depend on the round, and what it takes is the difference between a run of many rounds
@@ -443,6 +443,72 @@ output q
         )
 
 
+def groups():
+    """What groups that data name come to, where points read something of their group."""
+    n, k = 1_000_000, 1000
+    x, label = generator.random(n), generator.integers(0, k, n)
+    counts = np.bincount(label, minlength=k)
+
+    def variances():
+        means = np.bincount(label, x, k) / counts
+        return np.bincount(label, (x - means[label]) ** 2, k) / counts
+
+    def tops():
+        found = np.full(k, 0.0)
+        np.maximum.at(found, label, x)
+        return found
+
+    for what, statement, peer in (
+        ("variances", "(sum[n] where(label[n] == k, (y[n] - m[k])^2, 0)) / c[k]", variances),
+        ("max where(label[n] == k, x[n], 0)", "max[n] where(label[n] == k, y[n], 0)", tops),
+        ("any x[n] > m[k]", "where(any[n] (label[n] == k and y[n] > m[k]), 1.0, 0)", lambda: np.bincount(label, x > 0.5, k) > 0),
+    ):
+        compare(
+            f"{what} of {n} in {k} groups",
+            f"""dim N = {n}; dim K = {k}
+input x: f64[N]
+input label: i64[N]
+c[k < K] = f64(count[n] (label[n] == k))
+repeat t < ROUNDS {{
+  state q = f64(0.0)
+  y[n] = x[n] + q
+  m[k < K] = (sum[n] where(label[n] == k, y[n], 0)) / c[k]
+  s[k]: f64[K] = {statement}
+  next q = 0.001 * s[0]
+}}
+output q
+""",
+            {"x": x, "label": label},
+            {"numpy": peer},
+        )
+
+
+def lags():
+    """Series beside their shifted selves, and filters that begin at the first element."""
+    n, k = 1_000_000, 64
+    x, h = generator.random(n, np.float32), generator.random(k, np.float32)
+    for what, statement, peer in (
+        ("autocorrelation", "y[l < K] = sum[i < N - l] z[i] * z[i + l]", lambda: [np.dot(x[: n - l], x[l:]) for l in range(k)]),
+        ("filter", "y[i < N] = sum[l <= i] h[l] * z[i - l]", lambda: np.convolve(x, h)),
+    ):
+        compare(
+            f"{what} of {n} by {k}, f32",
+            f"""dim N = {n}; dim K = {k}
+input x: f32[N]
+input h: f32[K]
+repeat t < ROUNDS {{
+  state q = 0.0
+  z[i] = x[i] + q
+  {statement}
+  next q = 1e-9 * y[1]
+}}
+output q
+""",
+            {"x": x, "h": h},
+            {"numpy": peer},
+        )
+
+
 def windows(torch):
     """Windows that move by two places, with their gradients."""
     n, c, m = 8, 64, 32
@@ -622,7 +688,7 @@ def peers_torch():
     return torch
 
 
-for subject in (sort, scatter, scan, stencil, columns, places, powers, triangular, other, cells):
+for subject in (sort, scatter, scan, stencil, columns, places, powers, triangular, groups, lags, other, cells):
     if not sys.argv[1:] or subject.__name__ in sys.argv[1:]:
         print(subject.__name__)
         subject()

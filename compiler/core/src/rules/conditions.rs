@@ -78,6 +78,17 @@ fn chosen(kernel: &mut Kernel, reduction: Reduction) -> Option<(NodeId, NodeId)>
     let graph = &mut kernel.graph;
     let dtype = graph.dtype(kernel.root);
     match graph.node(kernel.root).clone() {
+        Node::Constant(_) => None,
+        // Whether there is a point at which a condition holds, or at which it does not.
+        _ if matches!(reduction, Reduction::Any | Reduction::All) => {
+            let is_any = reduction == Reduction::Any;
+            let condition = match is_any {
+                true => kernel.root,
+                false => negated(kernel, kernel.root),
+            };
+            let found = Node::Constant(Scalar::Bool(is_any));
+            Some((kernel.graph.add(found, dtype), condition))
+        }
         Node::Apply(Function::Select, parts) => {
             let neutral = Node::Constant(neutral(reduction, dtype)?);
             if *graph.node(parts[2]) == neutral {
@@ -108,6 +119,11 @@ fn negated(kernel: &mut Kernel, condition: NodeId) -> NodeId {
     let opposite = match graph.node(condition) {
         Node::Apply(F::Not, of) => return of[0],
         Node::Apply(F::Ne, sides) => Some((F::Eq, sides.clone())),
+        Node::Apply(F::Or, sides) => {
+            let sides = sides.clone().into_iter();
+            let sides = sides.map(|side| negated(kernel, side)).collect();
+            return kernel.graph.add(Node::Apply(F::And, sides), DType::Bool);
+        }
         // Of floats neither may hold.
         Node::Apply(function, sides) if !graph.dtype(sides[0]).is_float() => {
             let opposite = match function {

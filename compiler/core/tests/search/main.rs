@@ -7,6 +7,7 @@ mod digits;
 mod edges;
 mod exact;
 mod group_positions;
+mod groups;
 mod limits;
 mod named;
 mod nodes;

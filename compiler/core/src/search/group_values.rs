@@ -1,0 +1,99 @@
+//! Values of a group, read at the place of each point.
+//!
+//! Where data say which group a point is in, what a reduction over the points of a group reads of the group, such as its mean, is read at the point's
+//! place. Points are then gone through once, and not once for each group. Must not know placements.
+//!
+//! ```text
+//! v: f32[70] = [g: 70 | n: 900] sum (x[n] - m[g]) * (x[n] - m[g]) if at[n] == g
+//! v: f32[70] = [g: 70 | n: 900] sum (x[n] - (m[at[n]] else 0.0)) * (x[n] - (m[at[n]] else 0.0)) if at[n] == g
+//! ```
+
+use crate::einsum::{Program, Rewriting, canonical};
+use crate::rules::conditions::guarded;
+use crate::rules::may_fault;
+use ein_plan::schedule::guard::conjuncts;
+use ein_plan::{DType, Function, IndexId, Kernel, Node, NodeId, Scalar};
+
+/// Returns the program in which points read what they need of their group.
+pub fn at_places(program: &Program) -> Program {
+    Rewriting::of_statements(program, |statement| {
+        let kernel = at_place(&guarded(statement.kernel)?)?;
+        Some(canonical::statement(kernel, statement.operands))
+    })
+}
+
+/// The kernel with all that it reads of a group read at the places of points, if a group's points are then gone through alone.
+pub(super) fn at_place(kernel: &Kernel) -> Option<Kernel> {
+    if !kernel.passed_over().is_empty() || may_fault(kernel) {
+        return None;
+    }
+    let conditions = conjuncts(&kernel.graph, kernel.guard?).into_iter();
+    let mut placed = conditions.filter_map(|condition| {
+        let (group, place) = placed(kernel, condition)?;
+        let placed = replaced(kernel, condition, group, place);
+        (!placed.passed_over().is_empty()).then_some(placed)
+    });
+    placed.next()
+}
+
+/// The output index that a condition gives a value, and the value, which data say.
+fn placed(kernel: &Kernel, condition: NodeId) -> Option<(IndexId, NodeId)> {
+    let graph = &kernel.graph;
+    let Node::Apply(Function::Eq, sides) = graph.node(condition) else {
+        return None;
+    };
+    let depends = graph.dependencies();
+    let of_data = |place: NodeId| graph.as_affine(place).is_none();
+    let both = [(sides[0], sides[1]), (sides[1], sides[0])];
+    both.into_iter().find_map(|(side, place)| {
+        let group = graph.as_index(side)?;
+        let is_output = group.0 < kernel.output_rank;
+        let others = depends[place.0 as usize] >> group.0 & 1 == 0;
+        (is_output && others && of_data(place)).then_some((group, place))
+    })
+}
+
+/// The kernel with the place in the stead of the group everywhere but in the condition that says that they are equal. A place may be none of a group, so
+/// reads there have another value.
+fn replaced(kernel: &Kernel, condition: NodeId, group: IndexId, place: NodeId) -> Kernel {
+    let mut placed = kernel.clone();
+    let mut graph = kernel.graph.clone();
+    let depends = kernel.graph.dependencies();
+    // By node of the kernel: that with the place. Those stand behind the kernel's own, which the condition and the place keep.
+    let mut moved: Vec<NodeId> = vec![];
+    for (id, node, dtype) in kernel.graph.iter() {
+        if depends[id.0 as usize] >> group.0 & 1 == 0 {
+            moved.push(id);
+            continue;
+        }
+        if *node == Node::Index(group) {
+            moved.push(place);
+            continue;
+        }
+        let mut node = node.map(|argument| moved[argument.0 as usize]);
+        if let Node::Read { otherwise, .. } = &mut node
+            && otherwise.is_none()
+        {
+            let none = match dtype {
+                DType::Bool => Scalar::Bool(false),
+                _ if dtype.is_float() => Scalar::Float(0.0),
+                _ => Scalar::Int(0),
+            };
+            *otherwise = Some(graph.add(Node::Constant(none), dtype));
+        }
+        moved.push(graph.add(node, dtype));
+    }
+    let conditions = kernel
+        .guard
+        .map_or(vec![], |guard| conjuncts(&kernel.graph, guard));
+    placed.graph = graph;
+    placed.root = moved[kernel.root.0 as usize];
+    placed.guard = None;
+    for own in conditions {
+        placed.restrict(match own == condition {
+            true => own,
+            false => moved[own.0 as usize],
+        });
+    }
+    placed.canonical()
+}
