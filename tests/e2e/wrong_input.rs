@@ -325,10 +325,16 @@ fn usage_errors_have_status_2() {
     einc(&["explain", "E9999"]).says(&["E9999"]);
     for (option, value, says) in [
         ("--memory", "-5", "a number of bytes above 0"),
-        ("--sites", "-1", "-1 is not in 1..=4096"),
+        ("--sites", "-1", "write a whole number from 1 to 4096"),
+        ("--sites", "two", "write a whole number from 1 to 4096"),
+        ("--stall", "-1", "a number of seconds from 0"),
         ("--time-limit", "-1", "a number above 0"),
         ("--balance", "-2", "--balance"),
-        ("--seed", "-1", "invalid value '-1' for '--seed"),
+        (
+            "--seed",
+            "-1",
+            "a whole number from 0 to 18446744073709551615",
+        ),
     ] {
         let refused = einc(&["run", "examples/matmul.ein", option, value]).fails_with(2);
         refused.says(&["invalid value", says]);

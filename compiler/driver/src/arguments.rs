@@ -16,9 +16,9 @@ use einc_core::lists::Form;
 use einc_core::pipeline::{Formats, Objective};
 use einc_diag::Diagnostic;
 use std::path::PathBuf;
-use values::{MOST_SITES, balance, patience, seconds};
+use values::{balance, patience, seconds};
 
-pub use values::{Patience, bytes, constant, dim, input, save, weights};
+pub use values::{Patience, bytes, constant, dim, input, save, sites, weights};
 
 /// The options that give values to the dims, consts and inputs of a program; at build or at run, where the run's win.
 #[derive(Clone, Debug, Default, Args)]
@@ -65,7 +65,7 @@ pub enum Save {
 #[derive(Clone, Debug, Default, Args)]
 pub struct PlanArguments {
     /// Sites to compute on: threads of this process; under mpirun the number of ranks
-    #[arg(long, allow_negative_numbers = true, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=MOST_SITES), help_heading = "Execution")]
+    #[arg(long, allow_negative_numbers = true, value_name = "K", value_parser = values::sites, help_heading = "Execution")]
     pub sites: Option<u32>,
     /// Bit-for-bit the same results on any number of sites
     #[arg(long, help_heading = "Execution")]
@@ -164,11 +164,12 @@ pub struct RunArguments {
         allow_negative_numbers = true,
         value_name = "NUMBER",
         default_value_t = 0,
+        value_parser = values::seed,
         help_heading = "Execution"
     )]
     pub seed: u64,
     /// Threads of this process, for all its sites together (default: its share of the cores that it may use)
-    #[arg(long, allow_negative_numbers = true, env = "EIN_THREADS", value_name = "T", value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = "Execution")]
+    #[arg(long, allow_negative_numbers = true, env = "EIN_THREADS", value_name = "T", value_parser = values::threads, help_heading = "Execution")]
     pub threads: Option<u32>,
     /// Device that computes the kernels; the reference device is slow, and tells whether a kernel of the processor's is wrong
     #[arg(
@@ -185,7 +186,7 @@ pub struct RunArguments {
     #[arg(long, help_heading = "Messages")]
     pub stats: bool,
     /// Seconds after which a site that waits for others tells for whom, and at which step; 0: never
-    #[arg(long, env = "EIN_STALL", value_name = "SECONDS", default_value = "60", value_parser = patience, help_heading = "Messages")]
+    #[arg(long, allow_negative_numbers = true, env = "EIN_STALL", value_name = "SECONDS", default_value = "60", value_parser = patience, help_heading = "Messages")]
     pub stall: Patience,
     /// Write a trace of every step at every site, for Perfetto (ui.perfetto.dev) or chrome://tracing
     #[arg(long, value_name = "FILE.json", help_heading = "Messages")]

@@ -9,7 +9,7 @@ use half::{bf16, f16};
 /// Values that a task of its own is worth, and a little more.
 const MANY: usize = (1 << 14) + 1;
 
-/// What an operation gives for all rows.
+/// The results of an operation for all rows.
 fn ordered(rows: usize, data: Data, text: &str) -> Data {
     let dtype = data.dtype();
     let count = data.len() / rows;

@@ -64,7 +64,7 @@ fn product<'a>(indices: impl IntoIterator<Item = &'a IndexId>, lengths: &[usize]
     lengths.fold(1, u64::saturating_mul)
 }
 
-/// What groups are made of, in numbers of 64 bits: the values and the keys of points, of output points the keys, the totals and the places, and the
+/// The memory of groups, in numbers of 64 bits: the values and the keys of points, of output points the keys, the totals and the places, and the
 /// groups of the calls that are made at once, each with its key, where every point has a key of its own.
 fn of_groups(kernel: &Kernel, grouped: &Grouped, lengths: &[usize]) -> Option<u64> {
     let (_, keys) = grouping(kernel)?;

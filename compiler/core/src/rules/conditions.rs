@@ -79,7 +79,7 @@ fn chosen(kernel: &mut Kernel, reduction: Reduction) -> Option<(NodeId, NodeId)>
     let dtype = graph.dtype(kernel.root);
     match graph.node(kernel.root).clone() {
         Node::Constant(_) => None,
-        // Whether there is a point at which a condition holds, or at which it does not.
+        // These ask for a point at which a condition holds, or at which it does not.
         _ if matches!(reduction, Reduction::Any | Reduction::All) => {
             let is_any = reduction == Reduction::Any;
             let condition = match is_any {

@@ -11,6 +11,7 @@
 //! y: f32[64] = [l: 64] y.inner[l] + y.edge[l]
 //! ```
 
+use super::scatters::elementwise;
 use crate::einsum::{Program, Rewriting, Rewritten, Statement, TensorId, canonical};
 use crate::rules::conditions::guarded;
 use ein_plan::schedule::mask::Mask;
@@ -126,7 +127,7 @@ impl Cut {
         let rank = self.whole.output_rank;
         let is_output = self.index.0 < rank;
         let dtype = self.whole.graph.dtype(self.whole.root);
-        let indices = self.whole.indices[..rank as usize].to_vec();
+        let indices = &self.whole.indices[..rank as usize];
         let mut graph = Graph::default();
         let (mut operands, mut reads) = (vec![], vec![]);
         let zero = graph.add(Node::Constant(zero(dtype)), dtype);
@@ -169,13 +170,10 @@ impl Cut {
         });
         let (_, root) = root.expect("the inner part is there");
         Kernel {
-            indices,
             operands,
             graph,
             root,
-            guard: None,
-            reduction: None,
-            ..self.whole.clone()
+            ..elementwise(&self.whole)
         }
     }
 }

@@ -7,7 +7,7 @@
 //! y.once: f32[8] = [h: 8 | n: 900] sum x[n, h];   y: f32[70, 8] = [g: 70, h: 8] y.once[h]
 //! ```
 
-use super::scatters::{element, over};
+use super::scatters::{element, elementwise, over};
 use crate::einsum::{Program, Rewriting, canonical};
 use ein_plan::Kernel;
 
@@ -17,12 +17,7 @@ pub fn once(program: &Program) -> Program {
         let (once, kept) = without(statement.kernel)?;
         let kernel = statement.kernel;
         let once = statement.add("once", canonical::statement(once, statement.operands));
-        let mut whole = Kernel {
-            indices: kernel.indices[..kernel.output_rank as usize].to_vec(),
-            guard: None,
-            reduction: None,
-            ..kernel.clone()
-        };
+        let mut whole = elementwise(kernel);
         let operands = (&mut whole.graph, &mut whole.operands);
         whole.root = element(operands, kernel, &kept, kernel.output[0]);
         Some(canonical::statement(whole, &statement.operands_and(once)))

@@ -12,7 +12,7 @@
 //! ```
 
 use super::group_values::at_place;
-use super::scatters::element;
+use super::scatters::{element, elementwise};
 use crate::einsum::{Program, Rewriting, Rewritten, Statement, canonical};
 use crate::rules::conditions::guarded;
 use crate::rules::may_fault;
@@ -40,12 +40,7 @@ fn are_there(found: Kernel, mut statement: Rewritten<'_>) -> Statement {
     let kernel = statement.kernel;
     let all: Vec<usize> = (0..kernel.output_rank as usize).collect();
     let count = statement.add("count", canonical::statement(found, statement.operands));
-    let mut whole = Kernel {
-        reduction: None,
-        guard: None,
-        indices: kernel.indices[..all.len()].to_vec(),
-        ..kernel.clone()
-    };
+    let mut whole = elementwise(kernel);
     let (graph, operands) = (&mut whole.graph, &mut whole.operands);
     let number = element((&mut *graph, operands), kernel, &all, DType::I64);
     let none = graph.add(Node::Constant(Scalar::Int(0)), DType::I64);
@@ -130,11 +125,7 @@ impl Others<'_> {
         let all: Vec<usize> = (0..kernel.output_rank as usize).collect();
         let own = statement.add("own", canonical::statement(self.own(), statement.operands));
         let mut operands = statement.operands_and(own);
-        let mut whole = Kernel {
-            reduction: None,
-            indices: kernel.indices[..all.len()].to_vec(),
-            ..kernel.clone()
-        };
+        let mut whole = elementwise(kernel);
         let (graph, shapes) = (&mut whole.graph, &mut whole.operands);
         let own = element((&mut *graph, &mut *shapes), kernel, &all, dtype);
         whole.root = match kernel.reduction {

@@ -140,6 +140,16 @@ pub(super) fn element(
     graph.add(read, dtype)
 }
 
+/// A kernel of one element for each point of the result of another one, with its graph and operands.
+pub(super) fn elementwise(kernel: &Kernel) -> Kernel {
+    Kernel {
+        indices: kernel.indices[..kernel.output_rank as usize].to_vec(),
+        guard: None,
+        reduction: None,
+        ..kernel.clone()
+    }
+}
+
 /// A kernel over these of the indices of another one, in this order.
 pub(super) fn over(mut to: Kernel, kernel: &Kernel, indices: &[usize]) -> Kernel {
     to.indices = indices.iter().map(|i| kernel.indices[*i].clone()).collect();

@@ -9,11 +9,17 @@
 use super::{Data, FormatChoice, Save, Weights};
 use ein_plan::{FileRef, Scalar};
 use einc_core::lists::Form;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 /// More sites than this are refused.
-pub const MOST_SITES: i64 = 4096;
+const MOST_SITES: u32 = 4096;
+
+/// More threads than this are refused.
+const MOST_THREADS: u32 = 4096;
 
 fn split(text: &str) -> Result<(&str, &str), String> {
     match text.split_once('=') {
@@ -83,6 +89,32 @@ pub fn patience(text: &str) -> Result<Patience, String> {
             (seconds > 0.0).then(|| Duration::from_secs_f64(seconds)),
         )),
         _ => Err("write a number of seconds from 0, such as 60".into()),
+    }
+}
+
+/// A number of sites or ranks.
+pub fn sites(text: &str) -> Result<u32, String> {
+    whole(text, 1..=MOST_SITES)
+}
+
+/// A number of threads.
+pub fn threads(text: &str) -> Result<u32, String> {
+    whole(text, 1..=MOST_THREADS)
+}
+
+/// A whole number from 0.
+pub fn seed(text: &str) -> Result<u64, String> {
+    whole(text, 0..=u64::MAX)
+}
+
+fn whole<T: FromStr + PartialOrd + Display>(
+    text: &str,
+    range: RangeInclusive<T>,
+) -> Result<T, String> {
+    let (least, most) = (range.start(), range.end());
+    match text.parse::<T>() {
+        Ok(number) if range.contains(&number) => Ok(number),
+        _ => Err(format!("write a whole number from {least} to {most}")),
     }
 }
 

@@ -26,8 +26,8 @@ use std::path::PathBuf;
 /// Build an executable that needs neither einc nor Rust
 ///
 /// The executable runs alone, on `--sites K` threads, and under `mpirun -n K`; it takes `--input`, `--save`, `--dim`,
-/// `--set` and `--seed` as `einc run` does. What is bound here are its defaults. Its default data and outputs stay
-/// relative to the folder of the program.
+/// `--set` and `--seed` as `einc run` does. What is bound here are its defaults. Its default data stay relative to
+/// the folder of the program; outputs go to the folder that it is run in.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

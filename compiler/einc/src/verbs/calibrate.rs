@@ -10,7 +10,10 @@
 use clap::Args;
 use einc_core::search::{Link, Network, TimeModel};
 use einc_diag::Diagnostic;
-use einc_driver::{arguments::Format, calibration, exit, machine_file, target};
+use einc_driver::{
+    arguments::{Format, sites},
+    calibration, exit, machine_file, target,
+};
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
 /// Measure this machine, for plans that are chosen by time
@@ -27,7 +30,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Sites of a node, if they are on several: `--latency` and `--bandwidth` are then of the network between nodes
-    #[arg(long = "node-sites", value_name = "SITES", requires = "latency", requires = "bandwidth", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long = "node-sites", value_name = "SITES", requires = "latency", requires = "bandwidth", value_parser = sites)]
     node_sites: Option<u32>,
     /// Seconds a message takes, if sites are not on one machine
     #[arg(long, value_name = "SECONDS", value_parser = positive)]

@@ -54,7 +54,7 @@ mod tests {
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
-            state >> 16 | state << 48
+            state.rotate_right(16)
         };
         let mut numbers: Vec<T> = (0..count).map(|_| of(next())).collect();
         let mut expected = numbers.clone();
