@@ -1,7 +1,7 @@
 //! Sums of products whose condition holds for all but the ends of an index, in parts.
 //!
 //! A condition that only the first or the last values of an index can break, as where a filter begins or two shifted series end, keeps a sum from
-//! the loops of products. The values between are a product without the condition, and the ends are sums of their own with it. As with any reordered
+//! the loops of products; an operand that is padded there is copied. The values between are a product without the condition, and the ends are sums of their own with it. As with any reordered
 //! sum, rounding may differ. Must not know placements.
 //!
 //! ```text
@@ -32,7 +32,7 @@ const TERMS: u64 = 32;
 pub fn parted(program: &Program) -> Program {
     Rewriting::of_statements(program, |mut statement| {
         let mut kernel = guarded(statement.kernel).unwrap_or_else(|| statement.kernel.clone());
-        if is_product(&kernel) {
+        if is_product(&kernel) && !(is_padded(&kernel) && is_read_once(&kernel)) {
             return None;
         }
         let mut cuts = vec![];
@@ -40,7 +40,8 @@ pub fn parted(program: &Program) -> Program {
             kernel = cut.inner.clone();
             cuts.push(cut);
         }
-        if cuts.is_empty() || kernel.guard.is_some() || !is_product(&kernel) {
+        let whole = kernel.guard.is_some() || is_padded(&kernel);
+        if cuts.is_empty() || whole || !is_product(&kernel) {
             return None;
         }
         let mut made = canonical::statement(kernel, statement.operands);
@@ -59,6 +60,28 @@ fn is_product(kernel: &Kernel) -> bool {
         && matches!(loops(), LoopKind::Matmul(_) | LoopKind::Pairwise(_))
 }
 
+/// Returns whether some operand is read beyond its ends.
+fn is_padded(kernel: &Kernel) -> bool {
+    let mut nodes = kernel.graph.iter();
+    nodes.any(|(_, node, _)| {
+        matches!(
+            node,
+            Node::Read {
+                otherwise: Some(_),
+                ..
+            }
+        )
+    })
+}
+
+/// Returns whether a product is one of a matrix and a vector: a factor that is copied with its padding is then copied for one use.
+fn is_read_once(kernel: &Kernel) -> bool {
+    match LoopKernel::of_whole(kernel).kind {
+        LoopKind::Matmul(product) => product.rows.is_empty() || product.columns.is_empty(),
+        _ => false,
+    }
+}
+
 /// A sum, cut along an index.
 struct Cut {
     whole: Kernel,
@@ -72,7 +95,7 @@ struct Cut {
 impl Cut {
     fn of(kernel: &Kernel) -> Option<Cut> {
         let plain = kernel.reduction == Some(Reduction::Sum) && kernel.finish;
-        if !plain || kernel.guard.is_none() || !kernel.passed_over().is_empty() {
+        if !plain || !kernel.passed_over().is_empty() {
             return None;
         }
         let rank = kernel.output_rank as usize;
@@ -85,7 +108,12 @@ impl Cut {
         long.find_map(|(at, index)| {
             let extent = i64::try_from(index.extent).ok()?;
             let index = IndexId(at);
-            let (always, others) = Mask::always(kernel, index)?;
+            let (always, others) = match kernel.guard {
+                Some(_) => Mask::always(kernel, index)?,
+                None => (0..extent, vec![]),
+            };
+            let inside = inside(kernel, index);
+            let always = always.start.max(inside.start)..always.end.min(inside.end);
             let length = always.end - always.start;
             if length == extent || length < extent - extent / ENDS {
                 return None;
@@ -96,7 +124,7 @@ impl Cut {
             Some(Cut {
                 whole: kernel.clone(),
                 index,
-                inner: over(inner, index, &always),
+                inner: unpadded(over(inner, index, &always)),
                 always,
             })
         })
@@ -197,6 +225,68 @@ fn over(mut kernel: Kernel, index: IndexId, values: &Range<i64>) -> Kernel {
                 None => id,
             }
         }
+    })
+}
+
+/// The values of an index at which padded reads are of elements, whatever the other indices are.
+fn inside(kernel: &Kernel, index: IndexId) -> Range<i64> {
+    let extent = |of: IndexId| kernel.indices[of.0 as usize].extent;
+    let mut inside = 0..extent(index) as i64;
+    for (_, node, _) in kernel.graph.iter() {
+        let Node::Read {
+            operand,
+            positions,
+            otherwise: Some(_),
+            ..
+        } = node
+        else {
+            continue;
+        };
+        let shape = &kernel.operands[*operand as usize].shape;
+        for (position, size) in positions.iter().zip(shape) {
+            let form = kernel.graph.as_affine(*position);
+            let Some((form, (least, most))) =
+                form.and_then(|form| Some((form.clone(), form.reach(extent, Some(index))?)))
+            else {
+                continue;
+            };
+            let term = form.terms.iter().find(|(of, _)| *of == index);
+            // The first and the last value, if positions rise by one with the index, or fall.
+            let (first, last) = match term {
+                Some((_, 1)) => (-least, *size as i64 - 1 - most),
+                Some((_, -1)) => (most - *size as i64 + 1, least),
+                _ => continue,
+            };
+            inside = inside.start.max(first)..inside.end.min(last + 1);
+        }
+    }
+    inside
+}
+
+/// The kernel without the padding of reads that are always of elements.
+fn unpadded(kernel: Kernel) -> Kernel {
+    let indices = kernel.indices.clone();
+    let shapes: Vec<Vec<u64>> = kernel.operands.iter().map(|o| o.shape.clone()).collect();
+    let extent = |of: IndexId| indices[of.0 as usize].extent;
+    kernel.rewritten(|graph, _, mut node, dtype| {
+        if let Node::Read {
+            operand,
+            positions,
+            otherwise,
+            ..
+        } = &mut node
+        {
+            let mut dims = positions.iter().zip(&shapes[*operand as usize]);
+            let inside = dims.all(|(position, size)| {
+                let form = graph.as_affine(*position);
+                let reach = form.and_then(|form| form.reach(extent, None));
+                reach.is_some_and(|(least, most)| least >= 0 && most < *size as i64)
+            });
+            if inside {
+                *otherwise = None;
+            }
+        }
+        graph.add(node, dtype)
     })
 }
 

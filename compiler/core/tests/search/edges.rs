@@ -48,6 +48,17 @@ fn elements_at_both_ends_are_put_beside_the_others() {
 }
 
 #[test]
+fn padding_is_cut_off_with_the_ends() {
+    becomes(
+        "y: f32[40] = [l: 40 | i: 5000] sum x[i] * (x[i - l + 20] else 0.0)",
+        "hidden y.edge: f32[40] = [l: 40 | i: 19] sum x[i] * x[i - l + 20] else 0.0\n\
+         hidden y.inner: f32[40] = [l: 40 | i: 4961] sum x[i + 19] * x[i + 39 - l]\n\
+         hidden y.edge.1: f32[40] = [l: 40 | i: 20] sum x[i + 4980] * x[i + 5000 - l] else 0.0\n\
+         y: f32[40] = [l: 40] y.edge[l] + (y.inner[l] + y.edge.1[l])",
+    );
+}
+
+#[test]
 fn others_stay() {
     for statement in [
         // A condition that is no bound, one in the middle, a product already, few terms, no product.
