@@ -52,11 +52,10 @@ pub fn parted(program: &Program) -> Program {
     })
 }
 
-/// Returns whether the loops of a kernel are those of a product.
+/// Returns whether the loops of a sum are those of products or of other functions of two elements.
 fn is_product(kernel: &Kernel) -> bool {
     let loops = || LoopKernel::of_whole(kernel).kind;
     kernel.reduction == Some(Reduction::Sum)
-        && kernel.is_product()
         && matches!(loops(), LoopKind::Matmul(_) | LoopKind::Pairwise(_))
 }
 

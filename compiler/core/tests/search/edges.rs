@@ -28,6 +28,16 @@ fn the_end_of_a_sum_is_cut_off() {
 }
 
 #[test]
+fn distances_are_cut_as_products_are() {
+    becomes(
+        "y: f32[40] = [l: 40 | i: 5000] sum (x[l + i] - x[i]) * (x[l + i] - x[i]) if l + i < 5000",
+        "hidden y.inner: f32[40] = [l: 40 | i: 4961] sum let $0 = x[l + i] - x[i] in $0 * $0\n\
+         hidden y.edge: f32[40] = [l: 40 | i: 39] sum let $0 = x[l + i + 4961] - x[i + 4961] in $0 * $0 if l + i + 4961 < 5000\n\
+         y: f32[40] = [l: 40] y.inner[l] + y.edge[l]",
+    );
+}
+
+#[test]
 fn elements_at_both_ends_are_put_beside_the_others() {
     becomes(
         "y: f32[5000] = [n: 5000 | k: 40] sum h[k] * x[k + n - 20] if and(n + k >= 20, n + k < 5020)",

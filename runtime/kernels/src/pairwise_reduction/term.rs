@@ -218,10 +218,12 @@ fn parts<T: Number, R: Rule>(rule: R, far: bool, x: &[T], y: &[T]) -> f64 {
     let Some((x, y)) = parts.next() else {
         return rule.start::<f64>();
     };
-    let first = T::line(rule, terms, far, x, y);
-    parts.fold(first, |sum, (x, y)| {
-        rule.join(sum, T::line(rule, terms, far, x, y))
-    })
+    let mut sum = T::line(rule, terms, far, x, y);
+    // No `fold`: where that is not inlined, its closure is compiled for any processor.
+    for (x, y) in parts {
+        sum = rule.join(sum, T::line(rule, terms, far, x, y));
+    }
+    sum
 }
 
 #[inline(always)]
