@@ -1,8 +1,8 @@
 //! Sums of products whose condition holds for all but the ends of an index, in parts.
 //!
 //! A condition that only the first or the last values of an index can break, as where a filter begins or two shifted series end, keeps a sum from
-//! the loops of products; an operand that is padded there is copied. The values between are a product without the condition, and the ends are sums of their own with it. As with any reordered
-//! sum, rounding may differ. Must not know placements.
+//! the loops of products; an operand that is padded there is copied. The values between are a product without the condition, and the ends are
+//! sums of their own with it. As with any reordered sum, rounding may differ. Must not know placements.
 //!
 //! ```text
 //! y: f32[64] = [l: 64 | i: 5000] sum x[i] * x[l + i] if l + i < 5000
@@ -18,6 +18,9 @@ use ein_plan::schedule::mask::Mask;
 use ein_plan::schedule::{LoopKernel, LoopKind};
 use ein_plan::{Affine, DType, Function, Graph, IndexId, Kernel, Node, Operand, Reduction, Scalar};
 use std::ops::Range;
+
+/// Kernels of more indices stay: the bits of a number tell so many apart.
+const MOST_INDICES: usize = 128;
 
 /// Fewest values of an index that is cut.
 const LEAST: u64 = 64;
@@ -93,7 +96,8 @@ struct Cut {
 
 impl Cut {
     fn of(kernel: &Kernel) -> Option<Cut> {
-        let plain = kernel.reduction == Some(Reduction::Sum) && kernel.finish;
+        let few = kernel.indices.len() < MOST_INDICES;
+        let plain = few && kernel.reduction == Some(Reduction::Sum) && kernel.finish;
         if !plain || !kernel.passed_over().is_empty() {
             return None;
         }
@@ -113,7 +117,7 @@ impl Cut {
             };
             let inside = inside(kernel, index);
             let always = always.start.max(inside.start)..always.end.min(inside.end);
-            let length = always.end - always.start;
+            let length = always.end.saturating_sub(always.start);
             if length == extent || length < extent - extent / ENDS {
                 return None;
             }
@@ -250,13 +254,14 @@ fn inside(kernel: &Kernel, index: IndexId) -> Range<i64> {
                 continue;
             };
             let term = form.terms.iter().find(|(of, _)| *of == index);
+            let end = (*size as i64).saturating_sub(1);
             // The first and the last value, if positions rise by one with the index, or fall.
             let (first, last) = match term {
-                Some((_, 1)) => (-least, *size as i64 - 1 - most),
-                Some((_, -1)) => (most - *size as i64 + 1, least),
+                Some((_, 1)) => (least.saturating_neg(), end.saturating_sub(most)),
+                Some((_, -1)) => (most.saturating_sub(end), least),
                 _ => continue,
             };
-            inside = inside.start.max(first)..inside.end.min(last + 1);
+            inside = inside.start.max(first)..inside.end.min(last.saturating_add(1));
         }
     }
     inside

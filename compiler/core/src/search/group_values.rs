@@ -24,7 +24,9 @@ pub fn at_places(program: &Program) -> Program {
 
 /// The kernel with all that it reads of a group read at the places of points, if a group's points are then gone through alone.
 pub(super) fn at_place(kernel: &Kernel) -> Option<Kernel> {
-    if !kernel.passed_over().is_empty() || may_fault(kernel) {
+    // The bits of a number tell so many indices apart.
+    let few = kernel.indices.len() < 128;
+    if !few || !kernel.passed_over().is_empty() || may_fault(kernel) {
         return None;
     }
     let conditions = conjuncts(&kernel.graph, kernel.guard?).into_iter();

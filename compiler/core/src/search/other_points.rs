@@ -76,6 +76,10 @@ struct Others<'a> {
 
 impl Others<'_> {
     fn of(kernel: &Kernel) -> Option<Others<'_>> {
+        let few = kernel.indices.len() < 128;
+        if !few || kernel.guard.is_some() || !kernel.finish {
+            return None;
+        }
         let Node::Apply(Function::Select, parts) = kernel.graph.node(kernel.root) else {
             return None;
         };
@@ -89,8 +93,7 @@ impl Others<'_> {
             Reduction::Mean => is_zero(kernel, outside),
             _ => false,
         };
-        let plain = kernel.guard.is_none() && kernel.finish && kernel.indices.len() < 128;
-        if !takes || !plain || points == 0 || may_fault(kernel) {
+        if !takes || points == 0 || may_fault(kernel) {
             return None;
         }
         let others = Others {
