@@ -14,12 +14,14 @@ use ein_plan::Kernel;
 /// Returns the program in which what is the same along an index is reduced once.
 pub fn once(program: &Program) -> Program {
     Rewriting::of_statements(program, |mut statement| {
-        let (once, kept) = without(statement.kernel)?;
+        let (mut once, kept) = without(statement.kernel)?;
         let kernel = statement.kernel;
+        let dtype = kernel.output[0].compute();
+        once.output = vec![dtype];
         let once = statement.add("once", canonical::statement(once, statement.operands));
         let mut whole = elementwise(kernel);
         let operands = (&mut whole.graph, &mut whole.operands);
-        whole.root = element(operands, kernel, &kept, kernel.output[0]);
+        whole.root = element(operands, kernel, &kept, dtype);
         Some(canonical::statement(whole, &statement.operands_and(once)))
     })
 }

@@ -70,6 +70,13 @@ fn what_is_the_same_along_an_index_is_reduced_once() {
         "hidden y.once: i32[2] = [b: 2 | n: 9] sum B[b, n] if n > 2\n\
          y: i32[4, 2] = [g: 4, b: 2] y.once[b]",
     );
+    // Narrow values are computed in wide ones.
+    becomes(
+        invariant::once,
+        "y: f16[4] = [g: 4 | n: 9] sum f32(B[1, n])",
+        "hidden y.once: f32[] = [| n: 9] sum f32(B[1, n])\n\
+         y: f16[4] = [g: 4] y.once[]",
+    );
     becomes(
         invariant::once,
         "y: f64[4] = [g: 4 | n: 9] max x[n]",
