@@ -3,7 +3,7 @@
 //! Each makes other statements of some, which give the same values in less time; what comes of all of them is verified. Must not know sites.
 //!
 //! ```text
-//! conditions group_positions … short, share, values_in_order written_in … select, share
+//! invariant other_points … edges, share, values_in_order written_in … select, share
 //! ```
 
 use crate::einsum::{Program, verify};

@@ -14,6 +14,7 @@
 use super::scatters::elementwise;
 use crate::einsum::{Program, Rewriting, Rewritten, Statement, TensorId, canonical};
 use crate::rules::conditions::guarded;
+use crate::rules::neutral;
 use ein_plan::schedule::mask::Mask;
 use ein_plan::schedule::{LoopKernel, LoopKind};
 use ein_plan::{Affine, DType, Function, Graph, IndexId, Kernel, Node, Operand, Reduction, Scalar};
@@ -111,10 +112,7 @@ impl Cut {
         long.find_map(|(at, index)| {
             let extent = i64::try_from(index.extent).ok()?;
             let index = IndexId(at);
-            let (always, others) = match kernel.guard {
-                Some(_) => Mask::always(kernel, index)?,
-                None => (0..extent, vec![]),
-            };
+            let (always, others) = Mask::always(kernel, index)?;
             let inside = inside(kernel, index);
             let always = always.start.max(inside.start)..always.end.min(inside.end);
             let length = always.end.saturating_sub(always.start);
@@ -161,7 +159,8 @@ impl Cut {
         let indices = &self.whole.indices[..rank as usize];
         let mut graph = Graph::default();
         let (mut operands, mut reads) = (vec![], vec![]);
-        let zero = graph.add(Node::Constant(zero(dtype)), dtype);
+        let zero = neutral(Reduction::Sum, dtype).expect("a sum has a value over nothing");
+        let zero = graph.add(Node::Constant(zero), dtype);
         for (number, part) in (0..).zip(parts) {
             let mut shape: Vec<u64> = indices.iter().map(|index| index.extent).collect();
             if is_output {
@@ -292,11 +291,4 @@ fn unpadded(kernel: Kernel) -> Kernel {
         }
         graph.add(node, dtype)
     })
-}
-
-fn zero(dtype: DType) -> Scalar {
-    match dtype.is_float() {
-        true => Scalar::Float(0.0),
-        false => Scalar::Int(0),
-    }
 }

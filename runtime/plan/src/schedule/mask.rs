@@ -100,9 +100,11 @@ impl Mask {
             .map(|index| (0, index.extent as i64))
             .collect();
         let depends = kernel.graph.dependencies();
-        let (bounds, others): (Vec<NodeId>, Vec<NodeId>) = conjuncts(&kernel.graph, kernel.guard?)
-            .into_iter()
-            .partition(|id| depends[id.0 as usize] >> index.0 & 1 == 1);
+        let conditions = kernel
+            .guard
+            .map_or(vec![], |guard| conjuncts(&kernel.graph, guard));
+        let (bounds, others): (Vec<NodeId>, Vec<NodeId>) =
+            (conditions.into_iter()).partition(|id| depends[id.0 as usize] >> index.0 & 1 == 1);
         let own = ranges[index.0 as usize];
         let mut always = own.0..own.0 + own.1;
         for condition in bounds {
