@@ -13,6 +13,7 @@ use super::report::Rewrite;
 use crate::einsum::{Program, TensorId};
 use crate::ia::layout::{Layout, TensorRole};
 use crate::rules::order::{Order, orders};
+use crate::search::choice::Choice;
 use crate::search::far::convert_over;
 use crate::search::price::run_choices;
 use crate::search::problem::{Kind, Problem};
@@ -76,6 +77,7 @@ pub(super) fn improve(
     all.sort_by_key(|product| std::cmp::Reverse(product.factors.len()));
     all.truncate(MOST_PRODUCTS);
     let problem = Problem::new(program);
+    let runs = run_choices(&problem, &found.layout);
     let mut best: Option<Better> = None;
     for product in &all {
         let mut seen = vec![product.order.clone()];
@@ -96,11 +98,19 @@ pub(super) fn improve(
             let place = ProductOnMesh {
                 problem: &problem,
                 product,
-                layout: (mesh == found.layout.mesh).then_some(&found.layout),
+                around: (mesh == found.layout.mesh).then_some(Around {
+                    layout: &found.layout,
+                    runs: &runs,
+                }),
                 mesh: &mesh,
                 options,
             };
-            let Some(order) = place.order(found, most) else {
+            // Where nothing has changed around a product, its order has been tried.
+            let surroundings = place.surroundings();
+            if !tried.insert(format!("{mesh} {surroundings:?} {alike}")) {
+                continue;
+            }
+            let Some(order) = place.order(&surroundings, found, most) else {
                 continue;
             };
             if seen.contains(&order) {
@@ -155,24 +165,84 @@ struct ProductOnMesh<'a> {
     problem: &'a Problem,
     product: &'a Product,
     /// Where everything else is, on that mesh; none: nothing else is computed.
-    layout: Option<&'a Layout>,
+    around: Option<Around<'a>>,
     mesh: &'a Mesh,
     options: &'a SearchOptions,
 }
 
+/// A layout, and how its statements run.
+#[derive(Clone, Copy)]
+struct Around<'a> {
+    layout: &'a Layout,
+    runs: &'a [Option<Choice>],
+}
+
+/// The placements at which factors may be read, and the result's: those that its readers want, and those at which it may rest.
+#[derive(Debug)]
+struct Surroundings {
+    factors: Vec<Source>,
+    wants: Vec<Roles>,
+    rests: Vec<Roles>,
+}
+
+/// Where a factor comes from.
+#[derive(Debug)]
+enum Source {
+    /// It costs nothing anywhere.
+    Free,
+    /// One of these placements, as is cheapest.
+    OneOf(Vec<Roles>),
+}
+
 impl ProductOnMesh<'_> {
+    /// Returns what decides about the order, besides the product itself.
+    fn surroundings(&self) -> Surroundings {
+        let (problem, product) = (self.problem, self.product);
+        let (counts, objective) = (counts(self.mesh), &self.options.objective);
+        let run = |at: usize| self.around.and_then(|around| around.runs[at].as_ref());
+        let needs = |at: usize, of: usize| -> Vec<Roles> {
+            let readers = problem.tensors[of].readers.iter().filter(|r| r.0 == at);
+            run(at).map_or(vec![], |run| readers.map(|r| run.needs[r.1]).collect())
+        };
+        let source = |at: usize| {
+            let tensor = &problem.tensors[at];
+            let alone = tensor.readers.len() == 1;
+            match (&tensor.kind, self.around) {
+                (Kind::Free, _) => Source::Free,
+                (Kind::Made(_), Some(_)) if alone && tensor.carried.is_none() => {
+                    run(at).map_or(Source::Free, |run| Source::OneOf(vec![run.gives]))
+                }
+                (Kind::Loaded | Kind::Kept, _) if tensor.carried.is_none() => {
+                    let copies = tensor.starts_copied();
+                    Source::OneOf(resting(&tensor.shape, counts, objective, copies))
+                }
+                (_, Some(around)) => Source::OneOf(vec![padded(&around.layout.rests[at])]),
+                (_, None) => Source::Free,
+            }
+        };
+        let root = product.root.0 as usize;
+        let own = &problem.tensors[root];
+        let readers = own.readers.iter();
+        let mut wants: Vec<Roles> = readers.flat_map(|(at, _)| needs(*at, root)).collect();
+        wants.sort_unstable();
+        wants.dedup();
+        let factors = product.factors.iter();
+        Surroundings {
+            factors: factors.map(|f| source(f.tensor.0 as usize)).collect(),
+            wants,
+            rests: match self.around.filter(|_| own.carried.is_some()) {
+                Some(around) => vec![padded(&around.layout.rests[root])],
+                None => resting(&own.shape, counts, objective, true),
+            },
+        }
+    }
+
     /// The best order that keeps to the balance.
-    fn order(&self, found: &Found, most: f64) -> Option<Order> {
+    fn order(&self, surroundings: &Surroundings, found: &Found, most: f64) -> Option<Order> {
         let (problem, product) = (self.problem, self.product);
         let counts = counts(self.mesh);
         let objective = &self.options.objective;
         let levels = objective.levels(counts);
-        let runs = self.layout.map(|layout| run_choices(problem, layout));
-        let needs = |at: usize, of: usize| -> Vec<Roles> {
-            let readers = problem.tensors[of].readers.iter().filter(|r| r.0 == at);
-            let run = runs.as_ref().and_then(|runs| runs[at].as_ref());
-            run.map_or(vec![], |run| readers.map(|r| run.needs[r.1]).collect())
-        };
         let price = |at: usize, from: Roles, to: Roles| {
             let tensor = &problem.tensors[at];
             let goods = TransferItem {
@@ -187,43 +257,23 @@ impl ProductOnMesh<'_> {
         };
         let factor = |number: usize, roles: Roles| {
             let factor = &product.factors[number];
-            let at = factor.tensor.0 as usize;
             let to = dims(roles, &factor.indices);
-            let tensor = &problem.tensors[at];
-            let alone = tensor.readers.len() == 1;
-            let made = runs.as_ref().and_then(|runs| runs[at].as_ref());
-            match (&tensor.kind, self.layout) {
-                (Kind::Free, _) => 0.0,
-                (Kind::Made(_), Some(_)) if alone && tensor.carried.is_none() => {
-                    made.map_or(0.0, |made| price(at, made.gives, to))
-                }
-                (Kind::Loaded | Kind::Kept, _) if tensor.carried.is_none() => {
-                    let copies = tensor.starts_copied();
-                    let starts = resting(&tensor.shape, counts, objective, copies);
-                    let prices = starts.into_iter().map(|from| price(at, from, to));
+            match &surroundings.factors[number] {
+                Source::Free => 0.0,
+                Source::OneOf(starts) => {
+                    let at = factor.tensor.0 as usize;
+                    let prices = starts.iter().map(|from| price(at, *from, to));
                     prices.fold(f64::INFINITY, f64::min)
                 }
-                (_, Some(layout)) => price(at, padded(&layout.rests[at]), to),
-                (_, None) => 0.0,
             }
         };
         let root = product.root.0 as usize;
-        let mut wants: Vec<Roles> = problem.tensors[root]
-            .readers
-            .iter()
-            .flat_map(|(reader, _)| needs(*reader, root))
-            .collect();
-        wants.sort_unstable();
-        wants.dedup();
         let own = &problem.tensors[root];
-        let rests = match self.layout.filter(|_| own.carried.is_some()) {
-            Some(layout) => vec![padded(&layout.rests[root])],
-            None => resting(&own.shape, counts, objective, true),
-        };
         let result = |roles: Roles| {
             let from = dims(roles, &product.dimensions);
-            let rests = rests.iter().map(|rest| {
-                let moves = wants.iter().map(|want| price(root, *rest, *want));
+            let rests = surroundings.rests.iter().map(|rest| {
+                let wants = surroundings.wants.iter();
+                let moves = wants.map(|want| price(root, *rest, *want));
                 price(root, from, *rest) + moves.sum::<f64>()
             });
             rests.fold(f64::INFINITY, f64::min)

@@ -13,7 +13,7 @@
 
 use super::lifted::Lifted;
 use super::network::{Eliminated, Network, Prices, Solution, Table};
-use super::passing::Passing;
+use super::passing::{Passing, least};
 use rustc_hash::FxHashMap;
 
 /// The part of the entries of all tables that has to become free for values to be left out.
@@ -160,16 +160,25 @@ impl Bounding {
         4.0 * self.passing.sums()
     }
 
-    /// Passes over all variables, there and back.
+    /// Passes over all variables, there and back, and makes a choice on the way.
     pub fn trip(&mut self) {
-        self.operations += self.effort();
         let mut choice = vec![0; self.current.domains.len()];
-        self.passing.pass(true, &mut choice);
+        self.pass(&mut choice);
         self.passing.improve(&mut choice, SWEEPS);
         let value = self.current.price(&choice);
         if value.is_finite() && self.best.as_ref().is_none_or(|best| value < best.value) {
             self.best = Some(self.given(Solution { value, choice }));
         }
+    }
+
+    /// Passes over all variables, there and back, without a choice.
+    pub fn pass_only(&mut self) {
+        self.pass(&mut []);
+    }
+
+    fn pass(&mut self, choice: &mut [usize]) {
+        self.operations += self.effort();
+        self.passing.pass(true, choice);
         let least = self.passing.pass(false, &mut []);
         self.least = self.least.max(least);
     }
@@ -220,10 +229,6 @@ impl Bounding {
         };
         self.passing.by_value.iter().map(kept).collect()
     }
-}
-
-fn least(values: &[f64]) -> f64 {
-    values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
 /// The network in which each variable has only these values, in their order.

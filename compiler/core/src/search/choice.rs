@@ -21,6 +21,9 @@ use ein_plan::IndexId;
 /// The role of each axis in a statement; axes that the mesh does not have are `Every`.
 pub type Run = [StatementRole; AXES];
 
+/// By tensor: how its statement runs, where that is known.
+pub type Runs = Vec<Option<Run>>;
+
 /// One way to run a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {

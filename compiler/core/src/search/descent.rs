@@ -1,25 +1,24 @@
 //! A good plan where the exact one is out of reach: the axes of a mesh one or two at a time.
 //!
 //! The mesh is grown axis by axis, what is decided staying as it is; then single axes are freed in turn, and pairs, of the best plan first,
-//! until nothing improves; pairs as long as that takes few operations. With one axis free no domain is larger than a statement has indices. Must not know
-//! which meshes there are.
+//! until nothing improves; pairs as long as that takes few operations. With one axis free no domain is larger than a statement has indices.
+//! A program that differs from another one in a few statements begins with the plan of that one, and frees what is near these statements. Must
+//! not know which meshes there are.
 //!
 //! ```text
 //! 2x2x2: axis 0 alone, + axis 1, + axis 2, free 0, 1, 2, free 01, 02, 12: 6.49e7
 //! ```
 
 use super::assemble::{Allowed, Domain, Workspace};
-use super::choice::{Choice, Run};
+use super::choice::{Choice, Run, Runs};
 use super::cost_table::{CostTable, Objective, Weights};
 use super::lifted::Lifted;
 use super::mesh::AXES;
 use super::model::{Model, Variable};
 use super::narrow;
 use super::network::{Eliminated, Network};
-use super::price::padded_run;
 use super::problem::Problem;
 use super::transfer::{Counts, Roles};
-use crate::ia::layout::Layout;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -27,10 +26,10 @@ use std::rc::Rc;
 const STEPS: [f64; 2] = [2e8, 3e7];
 
 /// Operations after which no pair of axes is freed any more.
-const PAIRS: f64 = 6e8;
+const PAIRS: f64 = 1e8;
 
 /// Operations after which no other order of growth is tried.
-const ORDERS: f64 = 5e8;
+const ORDERS: f64 = 1e8;
 
 /// Rounds over all axes.
 const MOST_ROUNDS: usize = 6;
@@ -51,6 +50,9 @@ pub struct Descended {
     pub runs: Vec<Option<Choice>>,
 }
 
+/// Steps from a statement to those that read it or that it reads, within which statements are near.
+const NEAR: usize = 3;
+
 /// The plan of a mesh while a descent works on it.
 struct Descent<'a, 'b> {
     space: &'a mut Workspace<'b>,
@@ -61,6 +63,8 @@ struct Descent<'a, 'b> {
     changes: usize,
     /// By axes that were freed: how often the plan had changed then.
     freed: HashMap<Vec<usize>, usize>,
+    /// By variable: whether it may change.
+    open: Vec<bool>,
     effort: Effort,
 }
 
@@ -76,22 +80,24 @@ struct Effort {
 }
 
 /// A plan that a descent begins with.
+#[derive(Clone, Copy)]
 enum Start<'a> {
     /// That of a layout.
-    Known(&'a Layout),
+    Known(&'a Runs),
     /// One that grows on axes in this order.
     Grown(&'a [usize]),
 }
 
 /// Grows a plan on the axes of a workspace's mesh and improves it. `thorough`: the best of several orders of growth, and pairs of axes
-/// too; `known`, a plan of the mesh, is improved beside what grows. `scale`: about what a plan costs. `None`: nothing admissible was found, or the
+/// too; `known`, a plan of the mesh, is improved beside what grows, and instead of it if it is not to be thorough: near statements of
+/// which it does not say how they run. `scale`: about what a plan costs. `None`: nothing admissible was found, or the
 /// deadline passed before anything was.
 pub fn descend(
     space: &mut Workspace<'_>,
     domains: &[Domain],
     allowed: &Allowed<'_>,
     (cap, scale): (usize, f64),
-    (thorough, known): (bool, Option<&Layout>),
+    (thorough, known): (bool, Option<&Runs>),
     deadline: &dyn Fn() -> bool,
 ) -> Option<Descended> {
     let counts = space.cost_table.counts;
@@ -108,15 +114,12 @@ pub fn descend(
     let axes: Vec<Vec<usize>> = used.iter().map(|axis| vec![*axis]).collect();
     let begun = space.eliminated.operations;
     let mut found: Vec<(f64, Vec<Value>)> = vec![];
-    let known = known.map(Start::Known).into_iter();
-    for start in known.chain(orders.iter().map(|order| Start::Grown(order))) {
+    let starts = known.map(Start::Known).into_iter();
+    for start in starts.chain(orders.iter().map(|order| Start::Grown(order))) {
+        let enough = !thorough || space.eliminated.operations > begun + ORDERS;
         let grown = match start {
-            Start::Known(layout) => placed(space, domains, layout, effort, deadline),
-            Start::Grown(_)
-                if !found.is_empty() && space.eliminated.operations > begun + ORDERS =>
-            {
-                break;
-            }
+            Start::Known(runs) => placed(space, domains, runs, effort, deadline),
+            Start::Grown(_) if !found.is_empty() && enough => break,
             Start::Grown(order) => grow(space, allowed, order, effort, deadline),
         };
         let Some(values) = grown else {
@@ -124,6 +127,9 @@ pub fn descend(
         };
         // Freed on its first axis, the grown plan is put among the admissible ones.
         let mut descent = Descent::new(space, domains, (f64::INFINITY, values), effort);
+        if let (Start::Known(runs), false) = (start, thorough) {
+            descent.open = near(descent.space, runs);
+        }
         descent.improve(&axes, deadline);
         if descent.value.is_finite() {
             found.push((descent.value, descent.values));
@@ -170,6 +176,7 @@ impl<'a, 'b> Descent<'a, 'b> {
             value,
             changes: 0,
             freed: HashMap::new(),
+            open: vec![true; domains.len()],
             effort,
         }
     }
@@ -215,7 +222,7 @@ impl<'a, 'b> Descent<'a, 'b> {
         if self.freed.get(free) == Some(&self.changes) {
             return;
         }
-        let narrowed = narrowed(self.space, self.domains, &self.values, free);
+        let narrowed = narrowed(self.space, self.domains, &self.values, free, &self.open);
         if let Some((value, values)) = solve(self.space, &narrowed, self.effort, deadline)
             && value < self.value
         {
@@ -274,7 +281,10 @@ fn grow(
         let domains = stage.domains(&part).ok()?;
         let narrowed = match &values {
             None => domains,
-            Some(values) => narrowed(&mut stage, &domains, values, &[*axis]),
+            Some(values) => {
+                let open = vec![true; domains.len()];
+                narrowed(&mut stage, &domains, values, &[*axis], &open)
+            }
         };
         let (_, found) = solve(&mut stage, &narrowed, effort, deadline)?;
         values = Some(found);
@@ -282,17 +292,22 @@ fn grow(
     values
 }
 
-/// The values that agree with the present ones on all axes that are not free; all of them where none does.
+/// The values that agree with the present ones on all axes that are not free; all of them where none does. Variables that are not open
+/// have no free axes.
 fn narrowed(
     space: &mut Workspace<'_>,
     domains: &[Domain],
     values: &[Value],
     free: &[usize],
+    open: &[bool],
 ) -> Vec<Domain> {
+    let all: Vec<usize> = (0..AXES).collect();
     let fixed: Vec<usize> = (0..AXES).filter(|axis| !free.contains(axis)).collect();
     let model = space.model;
     let mut result = vec![];
-    for ((domain, value), variable) in domains.iter().zip(values).zip(&model.variables) {
+    let variables = model.variables.iter().zip(open);
+    for ((domain, value), (variable, open)) in domains.iter().zip(values).zip(variables) {
+        let fixed = if *open { &fixed } else { &all };
         result.push(match (domain, value, variable) {
             (Domain::Runs(list, _), Value::Run(now), Variable::Run(at)) => {
                 let agrees = |choice: &&Choice| {
@@ -324,11 +339,36 @@ fn narrowed(
     result
 }
 
-/// The plan in which statements run as in a layout; where tensors rest is decided anew.
+/// By variable: whether it is of a tensor near a statement of which it is not known how it runs.
+fn near(space: &Workspace<'_>, runs: &Runs) -> Vec<bool> {
+    let (problem, model) = (space.problem, space.model);
+    let unknown = |(at, run): (usize, &Option<Run>)| {
+        let statement = problem.tensors[at].statement().is_some();
+        statement && run.is_none()
+    };
+    let mut near: Vec<bool> = runs.iter().enumerate().map(unknown).collect();
+    for _ in 0..NEAR {
+        let mut further = near.clone();
+        for (at, tensor) in problem.tensors.iter().enumerate() {
+            let reads = tensor.statement().into_iter().flat_map(|s| &s.reads);
+            for read in reads {
+                further[at] |= near[read.tensor];
+                further[read.tensor] |= near[at];
+            }
+        }
+        near = further;
+    }
+    let of = |variable: &Variable| match variable {
+        Variable::Run(at) | Variable::Rest(at) | Variable::Common(at) => near[*at],
+    };
+    model.variables.iter().map(of).collect()
+}
+
+/// The plan in which statements run as they are known to; where tensors rest is decided anew.
 fn placed(
     space: &mut Workspace<'_>,
     domains: &[Domain],
-    layout: &Layout,
+    runs: &Runs,
     effort: Effort,
     deadline: &dyn Fn() -> bool,
 ) -> Option<Vec<Value>> {
@@ -337,8 +377,9 @@ fn placed(
     for (variable, domain) in model.variables.iter().zip(domains) {
         placed.push(match (variable, domain) {
             (Variable::Run(at), Domain::Runs(list, _)) => {
-                let run = padded_run(&layout.statements[*at]);
-                let only: Vec<Choice> = list.iter().filter(|c| c.run == run).cloned().collect();
+                let run = runs[*at];
+                let only = list.iter().filter(|choice| Some(choice.run) == run);
+                let only: Vec<Choice> = only.cloned().collect();
                 match only.is_empty() {
                     true => domain.clone(),
                     false => space.numbered(*at, Rc::new(only)),

@@ -18,7 +18,7 @@ use super::model::Model;
 use super::narrow::{self, HARDLY};
 use super::network::{Solution, Stop};
 use super::options::{NoLayout, SearchOptions};
-use super::price::{LayoutCost, of_problem, padded_run};
+use super::price::{LayoutCost, of_problem, padded_run, runs_on};
 use super::problem::Problem;
 use super::report::SearchReport;
 use super::residency;
@@ -273,8 +273,7 @@ impl Search<'_> {
             self.report.operations += space.eliminated.operations;
             return looked;
         }
-        let (bound, mut why) = (exact.bound, exact.why);
-        let met = exact.met;
+        let (bound, mut why, met) = (exact.bound, exact.why, exact.met);
         // A choice that is hardly above what none is below needs no other beside it.
         let enough = |met: &Met| met.value - exact.enough <= HARDLY * met.value.abs();
         let runs = match (exact.runs, met) {
@@ -285,13 +284,16 @@ impl Search<'_> {
             }
             (None, met) => {
                 let thorough = how == How::Exact;
-                let cap = options.table_cap.min(1 << 22);
                 let scale = self
                     .ceiling
                     .min(most(problem, options.sites, &options.objective))
                     + decisive(&weights);
-                let known = options.seed.as_ref().filter(|seed| seed.mesh == *mesh);
-                let (limits, from) = ((cap, scale), (thorough, known.filter(|_| thorough)));
+                let known = match thorough {
+                    true => options.seed.as_ref().and_then(|seed| runs_on(seed, mesh)),
+                    false => self.known.runs(problem, &self.model, mesh),
+                };
+                let limits = (options.table_cap.min(1 << 22), scale);
+                let from = (thorough, known.as_ref());
                 let descended = descend(&mut space, &domains, &allowed, limits, from, deadline);
                 why.get_or_insert("found by descent".to_string());
                 match (descended, met) {
@@ -339,9 +341,7 @@ impl Search<'_> {
         } else {
             f64::INFINITY
         };
-        let scale = self
-            .ceiling
-            .min(most(problem, options.sites, &options.objective));
+        let scale = (self.ceiling).min(most(problem, options.sites, &options.objective));
         let solved = narrow::solve(
             &network,
             classes.as_deref(),

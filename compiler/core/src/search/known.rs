@@ -8,15 +8,18 @@
 //! program 1, mesh 2x2: 41 tables made;  program 2, mesh 2x2: 38 of them found, 3 made
 //! ```
 
-use super::choice::Run;
+use super::choice::{Run, Runs};
 use super::cost_table::{Conversions, Objective, Weights};
 use super::disabled_moves::DisabledMoves;
 use super::machine::Levels;
 use super::model::Model;
 use super::network::{Lasting, Prices};
+use super::price::padded_run;
 use super::problem::Problem;
 use super::transfer::{Counts, ReadWindows, Roles};
 use crate::einsum::Program;
+use crate::ia::layout::Layout;
+use ein_plan::Mesh;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -24,6 +27,9 @@ use std::rc::Rc;
 
 /// Most prices that are kept from search to search; the tables used longest ago go first.
 const MOST_PRICES: usize = 1 << 24;
+
+/// A program differs from another one in few statements if at most one in so many is not in both.
+const FEW: usize = 8;
 
 /// The circumstances under which tables hold: a mesh, what is minimised, and the moves that there are.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,6 +75,18 @@ pub struct Known {
     signatures: RefCell<HashMap<Vec<u64>, u64>>,
     /// Those used last at the end.
     tables: RefCell<Vec<Held>>,
+    /// The best plan that was found quickly.
+    plan: RefCell<Option<Plan>>,
+}
+
+/// How the statements of a program run.
+#[derive(Debug)]
+struct Plan {
+    mesh: Mesh,
+    /// By name and number of a statement.
+    runs: HashMap<(String, u64), Run>,
+    /// The price in the objective's unit.
+    price: f64,
 }
 
 /// Tables, and how many prices they have.
@@ -90,6 +108,45 @@ impl Known {
     /// The variables of a problem, its statements numbered as in the programs before.
     pub fn model(&self, problem: &Problem) -> Model {
         Model::with_signatures(problem, &mut self.signatures.borrow_mut())
+    }
+
+    /// Returns how statements run in the best plan for this mesh, if it is of a program that differs in few of them.
+    pub(super) fn runs(&self, problem: &Problem, model: &Model, mesh: &Mesh) -> Option<Runs> {
+        let plan = self.plan.borrow();
+        let plan = plan.as_ref().filter(|plan| plan.mesh == *mesh)?;
+        let run = |at: usize| {
+            let name = problem.tensors[at].name.clone();
+            plan.runs.get(&(name, model.signatures[at])).copied()
+        };
+        let runs: Runs = (0..problem.tensors.len()).map(run).collect();
+        let all = problem.statements().count().max(plan.runs.len());
+        let known = runs.iter().flatten().count();
+        ((all - known) * FEW <= all).then_some(runs)
+    }
+
+    /// Keeps a plan, unless a cheaper one of a program that differs in few statements is kept.
+    pub(super) fn keep_plan(&self, problem: &Problem, model: &Model, layout: &Layout, price: f64) {
+        let alike = self.runs(problem, model, &layout.mesh).is_some();
+        let of = |(at, _): (usize, _)| {
+            let run = padded_run(&layout.statements[at]);
+            (
+                (problem.tensors[at].name.clone(), model.signatures[at]),
+                run,
+            )
+        };
+        let runs: HashMap<(String, u64), Run> = problem.statements().map(of).collect();
+        let mut plan = self.plan.borrow_mut();
+        let better = plan.as_ref().is_none_or(|plan| match alike {
+            true => price < plan.price,
+            false => runs.len() >= plan.runs.len(),
+        });
+        if better {
+            *plan = Some(Plan {
+                mesh: layout.mesh.clone(),
+                runs,
+                price,
+            });
+        }
     }
 
     /// Takes out the tables that hold under these circumstances.

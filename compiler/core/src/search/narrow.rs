@@ -183,7 +183,7 @@ fn coarse(
         if deadline() {
             break;
         }
-        coarse.trip();
+        coarse.pass_only();
         let least = coarse.least();
         if least > ceiling * (1.0 + 1e-6)
             || progress.is_over(least, ceiling, LEAST_CLOSED)
@@ -222,7 +222,7 @@ fn begun(
     let mut above = Bounding::new(&lifted.network, scale * network.domains.len() as f64);
     let mut progress = Progress::default();
     for _ in 0..MOST_TRIPS {
-        above.trip();
+        above.pass_only();
         if deadline() || progress.is_over(above.least(), ceiling, LEAST_CLOSED) {
             break;
         }

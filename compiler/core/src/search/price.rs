@@ -7,7 +7,7 @@
 //! C[i,j] = sum A[i,k] * B[k,j] on 2x2, i by j: A (0,1) -> (0,*) 2 · f, B (0,1) -> (*,1) 2 · f
 //! ```
 
-use super::choice::{Choice, Run, choice};
+use super::choice::{Choice, Run, Runs, choice};
 use super::convert::{convert, placements};
 use super::cost_table::Objective;
 use super::far::convert_over;
@@ -17,6 +17,7 @@ use super::problem::{Kind, Problem};
 use super::transfer::{Counts, Move, Roles, TransferItem, counts, padded};
 use crate::einsum::{Program, TensorId};
 use crate::ia::layout::{Layout, StatementRole, TensorRole, satisfies};
+use ein_plan::Mesh;
 use std::cmp::Ordering;
 
 /// The price of a layout.
@@ -109,6 +110,13 @@ pub fn padded_run(roles: &[StatementRole]) -> Run {
         *role = *given;
     }
     run
+}
+
+/// How the statements of a layout run, if it is for this mesh.
+pub fn runs_on(layout: &Layout, mesh: &Mesh) -> Option<Runs> {
+    let statements = layout.statements.iter();
+    let runs = statements.map(|roles| Some(padded_run(roles)));
+    (layout.mesh == *mesh).then(|| runs.collect())
 }
 
 /// [`price`] of a program that is already a problem.

@@ -94,7 +94,6 @@ fn busy(
     }
     let all = SearchOptions {
         all_sites: true,
-        tight: false,
         seed: None,
         ceiling: options.busy,
         ..options.clone()
@@ -421,6 +420,11 @@ impl Search<'_> {
             }
         }
         if let Some(seed) = &seed {
+            if quick {
+                let price = seed.price.under(objective);
+                let (problem, model) = (self.problem, &self.model);
+                (self.known).keep_plan(problem, model, &seed.layout, price);
+            }
             self.ceiling = self.ceiling.min(seed.price.under(objective));
             self.weights = Weights::below(self.ceiling, objective);
         }
