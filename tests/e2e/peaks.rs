@@ -77,6 +77,8 @@ fn steps_that_work_in_memory_of_their_own_state_it() {
         format!("{square}P[i,j] = A[i,k] * A[j,k]\ns = logdet(P)\noutput s\n"),
         "input x: f64[3000000] = normal(0, 1)\ny = sort(x)\ns = y[17]\noutput s\n".into(),
         "input x: c64[2097152] = normal(0, 1)\ny = fft(x)\ns = max[i] abs(y[i])\noutput s\n".into(),
+        "input x: f64[1000003] = normal(0, 1)\ny = fft(x)\ns = max[i] abs(y[i])\noutput s\n".into(),
+        "input p: i64[8000000] = permutation()\ns = sum[i] p[i] * i\noutput s\n".into(),
         "input x: f32[2000, 1000] = normal(0, 1)\ny, z = fft(x, x)\ns = max[i,j] y[i,j]\noutput s\n".into(),
         "dim N = 10000000\nx[i<N] = i % 7\ny[i] = sum[j <= i] f32(x[j])\ns = max[i] y[i]\noutput s\n".into(),
         "dim N = 60\ninput A: f32[N,N,N,N] = normal(0, 1)\ninput B: f32[N,N,N,N] = normal(0, 1)\n\

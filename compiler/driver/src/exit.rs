@@ -15,6 +15,7 @@ use crate::{
     program::Program,
     render::{self, Text},
 };
+use ein_exec::RunError;
 use einc_diag::Diagnostic;
 use std::{
     io::Write,
@@ -40,6 +41,11 @@ pub fn guard(main: impl FnOnce() -> i32) -> i32 {
         internal(&format!("{what}{place}"));
     }));
     interrupt::outlive_long_files();
+    let mut stack: Vec<u8> = vec![];
+    if stack.try_reserve_exact(STACK).is_err() {
+        no_memory(STACK);
+    }
+    drop(std::hint::black_box(stack));
     // Not a thread's stack: the heap of any thread but the first grows by one page at a time.
     let finished = stacker::grow(STACK, || panic::catch_unwind(panic::AssertUnwindSafe(main)));
     finished.unwrap_or(INTERNAL)
@@ -58,13 +64,29 @@ pub fn internal(what: &str) -> ! {
          message. (einc {})\n",
         env!("CARGO_PKG_VERSION")
     ));
-    // `try_lock`: the panic may be the abort's own.
+    abort_others(what);
+    std::process::exit(INTERNAL)
+}
+
+/// Ends the other ranks of a job.
+fn abort_others(what: &str) {
+    // `try_lock`: the end may be the abort's own.
     if let Ok(abort) = ABORT.try_lock()
         && let Some(abort) = &*abort
     {
         abort(what);
     }
-    std::process::exit(INTERNAL)
+}
+
+/// Reports that the system refused memory where no statement is known, and ends the process, and the other ranks of its job, with status 1.
+pub fn no_memory(bytes: usize) -> ! {
+    let error = RunError::no_memory(bytes);
+    complain(&format!("error[{}]: {}\n", error.code, error.message));
+    if let Some(help) = &error.help {
+        complain(&format!("  = help: {help}\n"));
+    }
+    abort_others(&error.message);
+    std::process::exit(1)
 }
 
 /// Writes text to standard output. A reader that has gone away ends the process quietly.

@@ -441,6 +441,26 @@ fn memory_that_is_not_there_is_an_error_at_its_statement() {
         .err(&["E0717", "large.ein:2:7"]);
 }
 
+/// A limit on a process's memory, wherever it is met: for a tensor, for what a transform works in, or for a few bytes.
+#[test]
+fn a_limit_on_memory_ends_with_an_error() {
+    let desk = Desk::with(
+        "waves.ein",
+        "input x: f64[3000017] = uniform(0, 1)\nz = fft(x)\nt = sum[k] re(z[k])\noutput t\n",
+    );
+    let mut named = 0;
+    for limit in (200_000..1_000_000).step_by(50_000) {
+        let mut command = desk.command("sh", "");
+        let limited = format!("ulimit -v {limit}; exec \"$0\" run waves.ein");
+        let finished = finish(command.args(["-c", &limited, env!("CARGO_BIN_EXE_einc")]));
+        let finished = finished
+            .status(1)
+            .err(&["E0717", "not enough memory", "--memory"]);
+        named += usize::from(finished.err.contains("waves.ein:2:5"));
+    }
+    assert!(named > 0, "no limit is met by the transform");
+}
+
 #[test]
 fn explain_and_doctor_and_completions() {
     let desk = Desk::new();

@@ -12,6 +12,8 @@ pub use reuse::release;
 
 use ein_plan::{DType, Scalar};
 use half::{bf16, f16};
+use std::cell::Cell;
+use std::hint::black_box;
 
 /// The elements of an array.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,8 +68,36 @@ macro_rules! each_data {
     };
 }
 
-/// Arrays of at least so many bytes are probed for: the system may refuse them.
+/// So many bytes and more are asked for before they are used: the system may refuse them.
 const LARGE: usize = 64 << 20;
+
+thread_local! {
+    static ASKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Asks the system whether it has so many bytes, if they are many.
+///
+/// # Panics
+/// With [`NoMemory`] if it refuses them. The panic prints nothing; `ein-exec` catches it and reports the statement.
+pub fn ask(bytes: usize) {
+    if bytes < LARGE {
+        return;
+    }
+    ASKING.set(true);
+    let mut room: Vec<u8> = vec![];
+    let refused = room.try_reserve_exact(bytes).is_err();
+    ASKING.set(false);
+    // Else the compiler may leave out a piece that nobody writes.
+    black_box(&room);
+    if refused {
+        std::panic::resume_unwind(Box::new(NoMemory { bytes }));
+    }
+}
+
+/// Returns whether this thread is about to learn in [`ask`] that memory is refused; an allocator must not end the process then.
+pub fn is_asking() -> bool {
+    ASKING.get()
+}
 
 /// The panic of an allocation that the system refuses.
 #[derive(Clone, Copy, Debug)]
@@ -80,13 +110,10 @@ impl Data {
     /// `n` zeros.
     ///
     /// # Panics
-    /// With [`NoMemory`] if the system refuses the memory. The panic prints nothing; `ein-exec` catches it and reports the statement.
+    /// With [`NoMemory`] if the system refuses the memory.
     pub fn zeros(dtype: DType, n: usize) -> Data {
-        let bytes = n.saturating_mul(dtype.size());
-        // A probe, for the zeros themselves must come from the system as such, without being written.
-        if bytes >= LARGE && Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
-            std::panic::resume_unwind(Box::new(NoMemory { bytes }));
-        }
+        // The zeros themselves come from the system as such, without being written.
+        ask(n.saturating_mul(dtype.size()));
         match dtype {
             DType::F16 => Data::F16(vec![f16::ZERO; n]),
             DType::BF16 => Data::BF16(vec![bf16::ZERO; n]),

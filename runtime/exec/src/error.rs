@@ -92,11 +92,10 @@ impl RunError {
         RunError::new(code, ErrorKind::Output, message)
     }
 
-    /// The system refused the memory for an array of so many bytes.
-    pub(crate) fn no_memory(bytes: usize) -> RunError {
-        let gigabytes = bytes as f64 / 1e9;
-        let message =
-            format!("there is not enough memory: the system did not give {gigabytes:.1} GB");
+    /// The system refused so many bytes of memory.
+    pub fn no_memory(bytes: usize) -> RunError {
+        let size = ByteSize(bytes as u64).display().si();
+        let message = format!("there is not enough memory: the system did not give {size}");
         let help = "say how much a site may hold, `--memory 20GiB`, for a plan that holds less, with `--spill` also on disk; or run on more machines";
         RunError {
             help: Some(help.into()),

@@ -65,6 +65,8 @@ pub(crate) struct Schedule {
     pub of_loss: Vec<bool>,
     /// By step: the sweep that it is in.
     pub sweeps: Vec<Option<usize>>,
+    /// By step: bytes that it works in, beside what it reads and makes.
+    pub working_space: Vec<u64>,
     /// By step: whether its result is never held.
     pub passing: Vec<bool>,
     /// The kernels of joins.
@@ -210,6 +212,10 @@ impl Schedule {
                 None => vec![true; plan.steps.len()],
             },
             sweeps: plan.sweeps_of_steps(),
+            working_space: {
+                let steps = plan.steps.iter();
+                steps.map(|step| plan.working_space(step)).collect()
+            },
             passing: plan.passing(),
             kernels: Kernels::default(),
             whole: vec![],

@@ -268,6 +268,7 @@ impl<'a> Walker<'a> {
         }
         self.current.store(number, Ordering::Relaxed);
         self.expect_behind(number);
+        ein_array::ask(usize::try_from(self.schedule.working_space[number]).unwrap_or(usize::MAX));
         match self.local(step) {
             Ok(Some(tuples)) => self.keep(number, step, tuples),
             Ok(None) => self.free(step),

@@ -1,8 +1,8 @@
 //! Memory that the loops of a step take beside what they read and make.
 //!
 //! Counted are the copies that grow with a tensor: those of a factor that cannot be multiplied as it lies, of the columns of distances, of what a
-//! running reduction goes through, groups and their keys, and what a library operation needs to work in. Buffers of a fixed size, a few for each thread, are not. Must not know how loops are
-//! carried out.
+//! running reduction goes through, groups and their keys, what a library operation needs to work in, and what a permutation is sorted in. Buffers of a fixed
+//! size, a few for each thread, are not. Must not know how loops are carried out.
 //!
 //! ```text
 //! x = solve(A, b), A f64[1500, 1500]     36 MB: a copy of A, and its factors
@@ -12,12 +12,13 @@ use crate::dtype::DType;
 use crate::function::Function;
 use crate::kernel::{IndexId, Kernel, Node};
 use crate::library::Library;
-use crate::plan::{Plan, Step};
+use crate::plan::{Operation, Plan, Step};
 use crate::schedule::grouped::grouping;
 use crate::schedule::pairwise::PairwiseLoops;
 use crate::schedule::tiling::Tiling;
 use crate::schedule::tiling::layout::FactorHandling;
 use crate::schedule::{Grouped, LoopKind, Pairwise, Scan};
+use crate::source::Source;
 
 /// Library operations that are made at once, at most: the threads of a site, which a plan does not know.
 const AT_ONCE: u64 = 8;
@@ -25,6 +26,14 @@ const AT_ONCE: u64 = 8;
 impl Plan {
     /// Bytes that a site works in while it makes the largest tuple of a step, beside operands and result.
     pub fn working_space(&self, step: &Step) -> u64 {
+        if let Operation::Source {
+            source: Source::Permutation,
+            ..
+        } = &step.operation
+        {
+            // Each number with its key.
+            return step.kind.largest_tuple().saturating_mul(2);
+        }
         let loops = self.loops.get(&step.result);
         let Some((loops, (kernel, lengths))) = loops.zip(self.largest_join(step)) else {
             return 0;
@@ -135,7 +144,7 @@ fn of_scan(kernel: &Kernel, scan: &Scan, lengths: &[usize]) -> u64 {
 /// The working space of the calls of a library operation that are made at once, and their results if these are put together.
 ///
 /// Figures in elements of the argument, an m × n matrix, as `ein-matrix` and `rustfft` were measured to take; a copy of the argument is among
-/// them. `fft` takes six f64 for each pair of elements, whatever their type.
+/// them. `fft` takes six f64 for each pair of elements, whatever their type, and more where its length has a large prime factor.
 fn of_library(kernel: &Kernel, library: &Library, lengths: &[usize]) -> u64 {
     let (m, n) = library.matrix(kernel, 0);
     let size = kernel.output[0].size() as u64;
@@ -146,7 +155,7 @@ fn of_library(kernel: &Kernel, library: &Library, lengths: &[usize]) -> u64 {
     let calls = product(&library.factored(), lengths);
     let sides = batch / calls.max(1);
     let elements = match library.operation {
-        Function::Fft => m.saturating_mul(6 * DType::F64.size() as u64) / size,
+        Function::Fft => m.saturating_mul(of_pair(m) * DType::F64.size() as u64) / size,
         Function::Solve => (2 * mn).saturating_add(m.saturating_mul(2 * sides)),
         Function::Logdet | Function::Cholesky | Function::Lu => 2 * mn + mn / 4,
         Function::Inv | Function::Eigh => 4 * mn + mn / 4,
@@ -172,6 +181,23 @@ fn of_library(kernel: &Kernel, library: &Library, lengths: &[usize]) -> u64 {
     let together = if calls > 1 { results } else { 0 };
     let working = elements.saturating_mul(calls.min(AT_ONCE));
     working.saturating_add(together).saturating_mul(size)
+}
+
+/// Numbers of 64 bits that a Fourier transform of this length takes for each pair of elements. One of a large prime length goes through a longer
+/// one of small factors.
+fn of_pair(length: u64) -> u64 {
+    const SMALL_PRIME: u64 = 1 << 10;
+    let mut rest = length;
+    for divisor in 2..SMALL_PRIME {
+        while rest > 1 && rest.is_multiple_of(divisor) {
+            rest /= divisor;
+        }
+    }
+    match rest {
+        0 | 1 => 6,
+        rest if rest == length => 21,
+        _ => 15,
+    }
 }
 
 #[cfg(test)]
