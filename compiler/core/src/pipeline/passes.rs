@@ -23,6 +23,7 @@ const WRITTEN: &[Pass] = &[
     search::recount::recounted,
     search::factors::factored,
     search::pairs::each_first,
+    search::between::from_below,
     search::ranked::sorted,
     search::axes::by_axis,
     search::scatters::summed,

@@ -12,6 +12,7 @@ mod alone;
 pub mod assemble;
 pub mod axes;
 pub mod balance;
+pub mod between;
 pub mod bounds;
 pub mod choice;
 pub mod convert;

@@ -28,7 +28,7 @@ pub fn sorted(program: &Program) -> Program {
 }
 
 /// A reduction of the points on one side of a value.
-struct Ranked {
+pub(super) struct Ranked {
     kernel: Kernel,
     reduction: Reduction,
     /// The value of the reduction over nothing.
@@ -51,7 +51,8 @@ struct Ranked {
 }
 
 impl Ranked {
-    fn of(kernel: Kernel) -> Option<Ranked> {
+    /// Of a kernel with its conditions in the guard; none if it is not sorted for.
+    pub(super) fn of(kernel: Kernel) -> Option<Ranked> {
         let reduction = kernel.reduction?;
         let takes = matches!(
             reduction,

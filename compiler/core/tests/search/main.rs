@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod axes;
+mod between;
 mod conditions;
 mod digits;
 mod edges;
