@@ -197,9 +197,12 @@ pub(super) fn extreme_of<T: Float>(
     let choose = |s: T, x: T| if before(x, s) { x } else { s };
     let (mut best, mut nans) = ([start; SIDES], [0u32; SIDES]);
     let (chunks, rest) = x.as_chunks::<SIDES>();
+    // Each in a loop of its own, which is one vector of lanes.
     for chunk in chunks {
-        for ((best, nans), x) in best.iter_mut().zip(&mut nans).zip(chunk) {
+        for (best, x) in best.iter_mut().zip(chunk) {
             *best = choose(*best, of(*x));
+        }
+        for (nans, x) in nans.iter_mut().zip(chunk) {
             *nans |= u32::from(x.nan());
         }
     }
