@@ -7,20 +7,26 @@
 //! exp(0) = 1   exp(-inf) = 0   max_nan(1, NaN) = NaN
 //! ```
 
+mod bases;
 mod circular;
 mod double;
+mod hyperbolic;
+mod inverse;
 mod power;
 mod remainder;
 mod single;
 pub(crate) mod special;
 
+pub(crate) use bases::{cbrt_f64, exp2_f64, log2_f64, log10_f64};
 pub(crate) use circular::{
     LARGE_ANGLE_F32, LARGEST_ANGLE_F32, cos_f32, cos_large_f32, sin_f32, sin_large_f32,
 };
 pub(crate) use double::{
     LARGEST_ANGLE_F64, cos_f64, erf_f64, exp_f64, expm1_f64, gelu_f64, log_f64, log1p_f64,
-    sigmoid_f64, sin_f64, tanh_f64,
+    sigmoid_f64, sin_f64, tan_f64, tanh_f64,
 };
+pub(crate) use hyperbolic::{acosh_f64, asinh_f64, atanh_f64, cosh_f64, sinh_f64};
+pub(crate) use inverse::{acos_f64, asin_f64, atan_f64, atan2_f64};
 pub(crate) use power::{near_pow_f32, near_pow_f64, pow_f32, pow_f64};
 pub(crate) use remainder::{
     LARGEST_QUOTIENT_F32, LARGEST_QUOTIENT_F64, floordiv_f32, floordiv_f64, rem_f32, rem_f64,

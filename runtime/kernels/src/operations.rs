@@ -159,19 +159,23 @@ macro_rules! floats {
                 Function::Erf => direct!(to, a => math::$erf),
                 Function::Sin => $sines(to, a),
                 Function::Cos => $cosines(to, a),
-                Function::Tan => in_double!(to, a => libm::tan),
-                Function::Asin => in_double!(to, a => libm::asin),
-                Function::Acos => in_double!(to, a => libm::acos),
-                Function::Atan => in_double!(to, a => libm::atan),
-                Function::Sinh => in_double!(to, a => libm::sinh),
-                Function::Cosh => in_double!(to, a => libm::cosh),
-                Function::Asinh => in_double!(to, a => libm::asinh),
-                Function::Acosh => in_double!(to, a => math::special::acosh),
-                Function::Atanh => in_double!(to, a => libm::atanh),
-                Function::Exp2 => in_double!(to, a => libm::exp2),
-                Function::Log2 => in_double!(to, a => libm::log2),
-                Function::Log10 => in_double!(to, a => libm::log10),
-                Function::Cbrt => in_double!(to, a => libm::cbrt),
+                Function::Tan => {
+                    in_double!(to, a => math::tan_f64);
+                    let moderate = |x: $t, _: $t| is_moderate(f64::from(x), 0.0);
+                    patch(to, a, a, moderate, |x, _| libm::tan(f64::from(x)) as $t);
+                }
+                Function::Asin => in_double!(to, a => math::asin_f64),
+                Function::Acos => in_double!(to, a => math::acos_f64),
+                Function::Atan => in_double!(to, a => math::atan_f64),
+                Function::Sinh => in_double!(to, a => math::sinh_f64),
+                Function::Cosh => in_double!(to, a => math::cosh_f64),
+                Function::Asinh => in_double!(to, a => math::asinh_f64),
+                Function::Acosh => in_double!(to, a => math::acosh_f64),
+                Function::Atanh => in_double!(to, a => math::atanh_f64),
+                Function::Exp2 => in_double!(to, a => math::exp2_f64),
+                Function::Log2 => in_double!(to, a => math::log2_f64),
+                Function::Log10 => in_double!(to, a => math::log10_f64),
+                Function::Cbrt => in_double!(to, a => math::cbrt_f64),
                 Function::Erfc => in_double!(to, a => libm::erfc),
                 Function::Erfinv => in_double!(to, a => math::special::erfinv),
                 Function::Lgamma => in_double!(to, a => libm::lgamma),
@@ -212,7 +216,7 @@ macro_rules! floats {
                     });
                 }
                 Function::Pow => $power(to, a, b),
-                Function::Atan2 => in_double!(to, a, b => libm::atan2),
+                Function::Atan2 => in_double!(to, a, b => math::atan2_f64),
                 Function::Hypot => in_double!(to, a, b => libm::hypot),
                 Function::Polygamma => in_double!(to, a, b => math::special::polygamma),
                 Function::Nextafter => direct!(to, a, b => $next),

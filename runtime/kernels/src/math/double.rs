@@ -17,7 +17,7 @@ const LN_2_HIGH: f64 = 6.931_471_803_691_238e-1;
 const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 
 /// (e^r - 1 - r) / r² on |r| <= ln 2 / 2, to 2.2e-16.
-const EXP: [f64; 10] = [
+pub(super) const EXP: [f64; 10] = [
     5.000_000_000_000_001e-1,
     1.666_666_666_666_666_9e-1,
     4.166_666_666_662_413e-2,
@@ -73,7 +73,7 @@ const TAIL_REST: [f64; 21] = [
 
 /// c0 + c1 x + c2 x² + …
 #[inline(always)]
-fn series<const N: usize>(x: f64, coefficients: &[f64; N]) -> f64 {
+pub(super) fn series<const N: usize>(x: f64, coefficients: &[f64; N]) -> f64 {
     let mut sum = coefficients[N - 1];
     for c in coefficients[..N - 1].iter().rev() {
         sum = sum.mul_add(x, *c);
@@ -126,21 +126,31 @@ pub(crate) fn expm1_f64(x: f64) -> f64 {
     if x == 0.0 { x } else { y }
 }
 
-/// The natural logarithm (the method of FreeBSD's `log`).
+/// The logarithm of a positive number: `k` ln 2 + `high` + `low`.
+pub(super) struct Logarithm {
+    pub(super) k: f64,
+    pub(super) high: f64,
+    pub(super) low: f64,
+}
+
+/// The parts of a logarithm (the method of FreeBSD's `log`).
 #[inline(always)]
-pub(crate) fn log_f64(x: f64) -> f64 {
+pub(super) fn logarithm(x: f64) -> Logarithm {
+    let (k, f) = mantissa(x);
+    let half_square = 0.5 * f * f;
+    let high = f - half_square;
+    let low = (f - high) - half_square;
+    Logarithm {
+        k,
+        high,
+        low: low + behind(f, half_square),
+    }
+}
+
+/// k and f, with x = 2^k (1 + f), 1 + f from √1/2 to √2.
+#[inline(always)]
+fn mantissa(x: f64) -> (f64, f64) {
     const ROOT_HALF: u64 = 0x3fe6_a09e_0000_0000;
-    const ODD: [f64; 3] = [
-        3.999_999_999_940_942e-1,
-        2.222_219_843_214_978_4e-1,
-        1.531_383_769_920_937_3e-1,
-    ];
-    const EVEN: [f64; 4] = [
-        6.666_666_666_666_735e-1,
-        2.857_142_874_366_239e-1,
-        1.818_357_216_161_805e-1,
-        1.479_819_860_511_658_6e-1,
-    ];
     let small = x < f64::MIN_POSITIVE;
     let scaled = if small {
         x * 18_014_398_509_481_984.0
@@ -154,11 +164,36 @@ pub(crate) fn log_f64(x: f64) -> f64 {
     let k = f64::from_bits(0x4330_0000_0000_0000 | bits >> 52) - 4_503_599_627_370_496.0;
     let k = k - if small { 1023.0 + 54.0 } else { 1023.0 };
     let f = f64::from_bits((bits & 0x000f_ffff_ffff_ffff).wrapping_add(ROOT_HALF)) - 1.0;
+    (k, f)
+}
+
+/// log(1 + f) - f + f²/2.
+#[inline(always)]
+fn behind(f: f64, half_square: f64) -> f64 {
+    const ODD: [f64; 3] = [
+        3.999_999_999_940_942e-1,
+        2.222_219_843_214_978_4e-1,
+        1.531_383_769_920_937_3e-1,
+    ];
+    const EVEN: [f64; 4] = [
+        6.666_666_666_666_735e-1,
+        2.857_142_874_366_239e-1,
+        1.818_357_216_161_805e-1,
+        1.479_819_860_511_658_6e-1,
+    ];
     let s = f / (2.0 + f);
-    let (z, half_square) = (s * s, 0.5 * f * f);
+    let z = s * s;
     let w = z * z;
     let r = w * series(w, &ODD) + z * series(w, &EVEN);
-    let y = s * (half_square + r) + k * LN_2_LOW - half_square + f + k * LN_2_HIGH;
+    s * (half_square + r)
+}
+
+/// The natural logarithm.
+#[inline(always)]
+pub(crate) fn log_f64(x: f64) -> f64 {
+    let (k, f) = mantissa(x);
+    let half_square = 0.5 * f * f;
+    let y = behind(f, half_square) + k * LN_2_LOW - half_square + f + k * LN_2_HIGH;
     let y = if x < f64::INFINITY { y } else { x };
     if x > 0.0 {
         y
@@ -260,9 +295,9 @@ pub(crate) fn gelu_f64(x: f64) -> f64 {
 /// Below this magnitude [`sin_f64`] and [`cos_f64`] are right.
 pub(crate) const LARGEST_ANGLE_F64: f64 = 1_048_576.0;
 
-/// sin(x + quadrants π/2) for |x| < [`LARGEST_ANGLE_F64`].
+/// The sine and the cosine of what x is above a multiple of π/2, and the low bits of that multiple's number, for |x| < [`LARGEST_ANGLE_F64`].
 #[inline(always)]
-fn circular(x: f64, quadrants: u64) -> f64 {
+fn circular(x: f64) -> (f64, f64, u64) {
     let shifted = x.mul_add(FRAC_2_PI, ROUND);
     let n = shifted - ROUND;
     // π/2 in three parts; the first difference is exact.
@@ -290,7 +325,14 @@ fn circular(x: f64, quadrants: u64) -> f64 {
     let half = 0.5 * z;
     let one = 1.0 - half;
     let cos = one + (z * z).mul_add(series(z, &COS), (1.0 - one) - half);
-    let quadrant = shifted.to_bits().wrapping_add(quadrants);
+    (sin, cos, shifted.to_bits())
+}
+
+/// sin(x + quadrants π/2) for |x| < [`LARGEST_ANGLE_F64`].
+#[inline(always)]
+fn sin_ahead(x: f64, quadrants: u64) -> f64 {
+    let (sin, cos, quadrant) = circular(x);
+    let quadrant = quadrant.wrapping_add(quadrants);
     let y = if quadrant & 1 == 0 { sin } else { cos };
     f64::from_bits(y.to_bits() ^ (quadrant & 2) << 62)
 }
@@ -298,12 +340,21 @@ fn circular(x: f64, quadrants: u64) -> f64 {
 /// The sine of |x| < [`LARGEST_ANGLE_F64`].
 #[inline(always)]
 pub(crate) fn sin_f64(x: f64) -> f64 {
-    let y = circular(x, 0);
+    let y = sin_ahead(x, 0);
     if x == 0.0 { x } else { y }
 }
 
 /// The cosine of |x| < [`LARGEST_ANGLE_F64`].
 #[inline(always)]
 pub(crate) fn cos_f64(x: f64) -> f64 {
-    circular(x, 1)
+    sin_ahead(x, 1)
+}
+
+/// The tangent of |x| < [`LARGEST_ANGLE_F64`].
+#[inline(always)]
+pub(crate) fn tan_f64(x: f64) -> f64 {
+    let (sin, cos, quadrant) = circular(x);
+    let odd = quadrant & 1 == 1;
+    let y = if odd { -cos } else { sin } / if odd { sin } else { cos };
+    if x == 0.0 { x } else { y }
 }

@@ -37,11 +37,6 @@ pub(crate) fn erfinv(a: f64) -> f64 {
     x.copysign(a)
 }
 
-/// The number from 0 on whose hyperbolic cosine is `a`; NaN below 1, where the formula of large numbers would cancel.
-pub(crate) fn acosh(a: f64) -> f64 {
-    if a < 1.0 { f64::NAN } else { libm::acosh(a) }
-}
-
 /// B(2k) for k = 1, 2, …
 const BERNOULLI: [f64; 9] = [
     1.0 / 6.0,
