@@ -33,6 +33,11 @@ impl Rewritten<'_> {
         self.rewriting.add_hidden(&name, statement, self.origin)
     }
 
+    /// One of its operands.
+    pub fn operand(&self, number: u32) -> &Tensor {
+        (self.rewriting.result()).tensor(self.operands[number as usize])
+    }
+
     /// The operands, and one more.
     pub fn operands_and(&self, more: TensorId) -> Vec<TensorId> {
         [self.operands, &[more]].concat()

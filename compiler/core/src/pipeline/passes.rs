@@ -3,7 +3,7 @@
 //! Each makes other statements of some, which give the same values in less time; what comes of all of them is verified. Must not know sites.
 //!
 //! ```text
-//! invariant other_points … edges, share, values_in_order written_in … select, share
+//! select single_points … edges, share, values_in_order written_in … select, share
 //! ```
 
 use crate::einsum::{Program, verify};
@@ -15,6 +15,8 @@ type Pass = fn(&Program) -> Program;
 
 /// Passes that see each statement as it was written.
 const WRITTEN: &[Pass] = &[
+    |program| search::select::select(program).settled(),
+    search::single_points::named,
     search::invariant::once,
     search::other_points::counted,
     search::group_values::at_places,

@@ -62,6 +62,7 @@ pub mod select;
 pub mod settle;
 pub mod share;
 pub mod short;
+pub mod single_points;
 pub mod solve;
 mod table;
 pub mod transfer;

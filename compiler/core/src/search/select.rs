@@ -23,6 +23,9 @@ use std::collections::HashMap;
 /// Where an operand has so few elements more than what is read of it, moving all of it costs no more than a choice.
 const FEW: u64 = 32;
 
+/// A statement of so many points is worth a choice of its own, however few the elements are: its loops see a number there.
+const MANY: u64 = 1 << 20;
+
 /// Returns the program with selections in place of reads at positions that a scalar of the program names, if they are surely
 /// inside the operand. A statement that gives a state back but for single points stands behind the others that read that state,
 /// as far as it can.
@@ -192,7 +195,8 @@ impl Selecting {
             .iter()
             .fold(1u64, |n, extent| n.saturating_mul(*extent));
         let named = wanted.iter().any(|at| matches!(at, Some(At::Scalar(_))));
-        (named && rest <= points && all.saturating_sub(rest) >= FEW).then_some(wanted)
+        let pays = all.saturating_sub(rest) >= FEW || points >= MANY;
+        (named && rest <= points && pays).then_some(wanted)
     }
 
     /// The tensor that an operand is at these positions; its dimensions are those without one.

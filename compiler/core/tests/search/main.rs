@@ -21,6 +21,7 @@ mod ranked;
 mod recount;
 mod repeats;
 mod short;
+mod single_points;
 mod sums;
 mod values_in_order;
 mod windows;

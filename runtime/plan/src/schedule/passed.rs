@@ -5,11 +5,12 @@
 //! ```text
 //! [v: 1000 | n: 50] sum a0[n] if a1[n] == v   ->   v
 //! [n: 90 | m: 90] sum a0[m] if m <= n         ->   n
+//! [i: 90] where(i == a0[], a1[], a2[i])        ->   i
 //! ```
 
 use super::grouped::grouping;
 use super::guard::{comparison, conjuncts};
-use crate::{Function, IndexId, Kernel, Node, NodeId};
+use crate::{Function, IndexId, Kernel, Node, NodeId, Position};
 
 impl Kernel {
     /// The indices that the loops solve instead of walking through them: each point of the others has one value of them at the most.
@@ -28,7 +29,25 @@ impl Kernel {
                     .flat_map(|(grouped, _)| grouped.passed),
             );
         }
+        if solved.is_empty() {
+            solved = self.changed();
+        }
         solved
+    }
+
+    /// The indices of which scalars name the places where an operand is changed in place. Elsewhere nothing is computed.
+    fn changed(&self) -> Vec<IndexId> {
+        let points = self.update().map_or(vec![], |update| update.points);
+        let named = |(index, place): &(IndexId, Position)| {
+            matches!(place, Position::Scalar(_)).then_some(*index)
+        };
+        let mut points = points.iter().map(|point| point.iter().filter_map(named));
+        let mut changed: Vec<IndexId> = points.next().into_iter().flatten().collect();
+        for point in points {
+            let point: Vec<IndexId> = point.collect();
+            changed.retain(|index| point.contains(index));
+        }
+        changed
     }
 
     /// The indices that the loops pass over: they look at one value of them, for each value of the others at the most.
