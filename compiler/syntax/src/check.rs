@@ -327,5 +327,8 @@ pub(crate) fn is_place(position: &Position) -> bool {
 }
 
 fn is_constant(name: &str) -> bool {
-    matches!(name, "inf" | "nan" | "pi") || ein_plan::DType::from_name(name).is_some()
+    matches!(
+        name,
+        "inf" | "nan" | "pi" | "f16" | "bf16" | "f32" | "f64" | "u8" | "i32" | "i64" | "bool"
+    )
 }

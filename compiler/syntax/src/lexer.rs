@@ -78,19 +78,20 @@ pub enum Token {
     #[token("f32")]
     #[token("f64")]
     #[token("u8")]
+    #[token("i32")]
+    #[token("i64")]
+    #[token("bool")]
+    Element,
+
+    // Words that are names everywhere but in their places.
     #[token("u16")]
     #[token("u32")]
     #[token("u64")]
     #[token("i8")]
     #[token("i16")]
-    #[token("i32")]
-    #[token("i64")]
-    #[token("bool")]
     #[token("c64")]
     #[token("c128")]
-    Element,
-
-    // Words that are names everywhere but in their places.
+    FurtherElement,
     #[token("over")]
     Over,
     #[token("by")]
