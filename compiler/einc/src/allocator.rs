@@ -28,7 +28,7 @@ const EAGER_COMMIT: mi_option_t = 4;
 const ARENA_RESERVE: mi_option_t = 23;
 
 thread_local! {
-    /// Whether this thread is ending the process.
+    /// True once this thread ends the process.
     static ENDING: Cell<bool> = const { Cell::new(false) };
 }
 

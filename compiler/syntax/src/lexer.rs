@@ -214,15 +214,6 @@ pub enum Token {
     SettingsStart,
 }
 
-/// The words of a text that are spelt so, as byte ranges; strings and comments are no words.
-pub fn words<'a>(
-    text: &'a str,
-    word: &'a str,
-) -> impl Iterator<Item = std::ops::Range<usize>> + 'a {
-    let tokens = Token::lexer(text).spanned();
-    tokens.filter_map(move |(_, range)| (&text[range.clone()] == word).then_some(range))
-}
-
 /// A token and its place, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lexeme {
@@ -312,7 +303,17 @@ impl Token {
         use Token::*;
         matches!(
             self,
-            Path | Over | By | Shuffle | Every | Keep | On | Then | Group | For | Xor
+            Path | Over
+                | By
+                | Shuffle
+                | Every
+                | Keep
+                | On
+                | Then
+                | Group
+                | For
+                | Xor
+                | FurtherElement
         )
     }
 

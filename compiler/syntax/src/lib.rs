@@ -18,7 +18,6 @@ mod parse;
 mod tree;
 
 pub use format::format;
-pub use lexer::words;
 pub use parse::{Parsed, parse};
 
 lalrpop_util::lalrpop_mod!(

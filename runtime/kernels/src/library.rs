@@ -77,8 +77,8 @@ trait Element: Real + Into<f64> {
     fn data(values: Vec<Self>) -> Data;
     /// The element at a place.
     fn of(data: &Data, at: usize) -> Self;
-    /// Stores it at a place among elements of its own type.
-    fn put(self, data: &mut Data, at: usize);
+    /// The elements, to be written; of data of this type.
+    fn all_mut(data: &mut Data) -> &mut [Self];
     /// Whether it is a number.
     fn finite(self) -> bool;
     /// The nearest element.
@@ -103,9 +103,10 @@ macro_rules! element {
                     other => other.get(at).as_f64() as $t,
                 }
             }
-            fn put(self, data: &mut Data, at: usize) {
-                if let Data::$variant(values) = data {
-                    values[at] = self;
+            fn all_mut(data: &mut Data) -> &mut [$t] {
+                match data {
+                    Data::$variant(values) => values,
+                    _ => unreachable!("results have the type that they are computed in"),
                 }
             }
             fn finite(self) -> bool {
@@ -238,10 +239,10 @@ impl Call<'_> {
             let values = T::data(std::mem::take(values));
             return Ok(Array::new(shape, values).unwrap_or(result));
         }
-        let (data, writer) = (result.data_mut(), Writer::new(self));
+        let (all, writer) = (T::all_mut(result.data_mut()), Writer::new(self));
         for part in parts {
             for (point, values) in part? {
-                writer.each(&point, |to, from| values[from].put(data, to));
+                writer.each(&point, |to, from| all[to] = values[from]);
             }
         }
         Ok(result)

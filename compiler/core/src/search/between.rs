@@ -27,7 +27,7 @@ pub fn from_below(program: &Program) -> Program {
 struct Between {
     lower: NodeId,
     upper: NodeId,
-    /// What the lower value is to the upper one where there may be points between them.
+    /// The comparison of the lower value with the upper one that holds where there may be points between them.
     ordered: Function,
     /// The points below the upper value, and those that are not above the lower one.
     parts: [Kernel; 2],

@@ -89,8 +89,8 @@ enum Start<'a> {
 }
 
 /// Grows a plan on the axes of a workspace's mesh and improves it. `thorough`: the best of several orders of growth, and pairs of axes
-/// too; `known`, a plan of the mesh, is improved beside what grows, and instead of it if it is not to be thorough: near statements of
-/// which it does not say how they run. `scale`: about what a plan costs. `None`: nothing admissible was found, or the
+/// too. `known`: how statements run in a plan of the mesh; a thorough descent improves it beside what grows, a quick one takes it instead and
+/// changes what is near the statements that it does not know. `scale`: about what a plan costs. `None`: nothing admissible was found, or the
 /// deadline passed before anything was.
 pub fn descend(
     space: &mut Workspace<'_>,

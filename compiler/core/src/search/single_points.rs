@@ -107,7 +107,7 @@ impl Case {
     fn of(kernel: &mut Kernel, condition: NodeId, value: NodeId, others: NodeId) -> Option<Case> {
         let depends = kernel.graph.dependencies();
         let (mut places, mut further) = (vec![], vec![]);
-        // What is looked at for all elements may stop the run at any.
+        // All of it is evaluated for every element. Moved, it is not: it must be none that may stop the run.
         if may_fault_in(kernel, condition) {
             return None;
         }

@@ -1,15 +1,12 @@
 //! Programs of an older version of the language in the words of this one.
 //!
-//! The compiler knows what to write instead; that is written, until nothing of the kind is left. A name that has become an element type since is
-//! another name. Must not know what is wrong with a program.
+//! The compiler knows what to write instead; that is written, until nothing of the kind is left. Must not know what is wrong with a program.
 //!
 //! ```text
 //! C[i,j] = A[i,k] * B[k,j], with a scalar k   =>   C[i,j] = A[i,(k)] * B[(k),j]
-//! input u32: f32[4]                           =>   input u32_: f32[4]
 //! ```
 
-use ein_plan::DType;
-use einc_diag::{Diagnostic, FileId, Span};
+use einc_diag::{FileId, Span};
 use einc_driver::{load, purpose::Purpose, session, settings::Settings};
 use std::path::Path;
 
@@ -47,7 +44,6 @@ fn fixes(path: &Path, text: &str) -> Vec<Fix> {
     }
     let mut fixes: Vec<Fix> = vec![];
     for diagnostic in &diagnostics {
-        fixes.extend(renamed(diagnostic, text));
         fixes.extend(diagnostic.labels.iter().filter_map(|label| {
             let (span, text) = (label.span, label.fix.clone()?);
             Some(Fix { span, text })
@@ -62,31 +58,4 @@ fn fixes(path: &Path, text: &str) -> Vec<Fix> {
         is_free
     });
     fixes
-}
-
-/// Another name for what is called like an element type, wherever it does not stand as a type.
-fn renamed(diagnostic: &Diagnostic, text: &str) -> Vec<Fix> {
-    let word = diagnostic.labels.first().map(|label| label.span);
-    let word = word.and_then(|span| text.get(span.start as usize..span.end as usize));
-    let Some(word) =
-        word.filter(|word| diagnostic.code == "E0119" && DType::from_name(word).is_some())
-    else {
-        return vec![];
-    };
-    let mut name = format!("{word}_");
-    while einc_syntax::words(text, &name).next().is_some() {
-        name.push('_');
-    }
-    let is_type = |start: usize| text[..start].trim_end().ends_with(':');
-    einc_syntax::words(text, word)
-        .filter(|range| !is_type(range.start))
-        .map(|range| Fix {
-            span: Span {
-                file: FileId(0),
-                start: range.start as u32,
-                end: range.end as u32,
-            },
-            text: name.clone(),
-        })
-        .collect()
 }

@@ -9,7 +9,7 @@
 use super::double::{EXP, Logarithm, ROUND, far_scaled, logarithm, series};
 use std::f64::consts::{LN_2, LOG2_E, LOG10_E};
 
-/// What [`LN_2`], [`LOG2_E`] and [`LOG10_E`] lack.
+/// The parts of ln 2, log2(e) and log10(e) behind [`LN_2`], [`LOG2_E`] and [`LOG10_E`].
 const LN_2_LACKS: f64 = 2.319_046_813_846_299_6e-17;
 const LOG2_E_LACKS: f64 = 2.035_527_374_093_103_3e-17;
 const LOG10_E_LACKS: f64 = 1.098_319_650_216_765e-17;

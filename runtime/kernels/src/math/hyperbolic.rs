@@ -59,7 +59,9 @@ pub(crate) fn acosh_f64(x: f64) -> f64 {
     let t = x - 1.0;
     let near = log1p_f64(t + t.mul_add(t, 2.0 * t).sqrt());
     let far = log_f64(x) + LN_2;
-    if x > LARGE { far } else { near }
+    let y = if x > LARGE { far } else { near };
+    // The square of a large one below 1 is out of range.
+    if x < 1.0 { f64::NAN } else { y }
 }
 
 /// The inverse of the hyperbolic tangent.
@@ -68,6 +70,6 @@ pub(crate) fn atanh_f64(x: f64) -> f64 {
     let a = x.abs();
     let double = a + a;
     let y = 0.5 * log1p_f64(double + double * a / (1.0 - a));
-    let y = if a == 1.0 { f64::INFINITY } else { y };
-    y.copysign(x)
+    let y = if a < 1.0 { y } else { f64::INFINITY };
+    (if a <= 1.0 { y } else { f64::NAN }).copysign(x)
 }

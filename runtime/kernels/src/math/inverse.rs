@@ -9,7 +9,7 @@
 use super::double::series;
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 
-/// What π/4, π/2, 3π/4 and π lack, of [`FRAC_PI_4`] once, twice and so on.
+/// The part of π/4 behind [`FRAC_PI_4`].
 const LACKS: f64 = 3.061_616_997_868_383e-17;
 
 /// tan(π/8), and tan(3π/8).
