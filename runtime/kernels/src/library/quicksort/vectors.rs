@@ -92,7 +92,7 @@ fn part<T: Lanes>(numbers: &mut [T], pivot: T) -> usize {
         low: 0,
         high: count,
     };
-    // The numbers between these are not read yet. Places before and behind it, up to `low` and `high`, are free: as many as there are
+    // The numbers between these are not read yet. Places before and behind them, up to `low` and `high`, are free: as many as there are
     // numbers in registers.
     let (mut start, mut end) = (together, whole - together);
     while start < end {
