@@ -6,7 +6,7 @@
 //! exp2(-1074) = 4.9e-324   log2(8) = 3   log10(1000) = 3   cbrt(-27) = -3
 //! ```
 
-use super::double::{EXP, Logarithm, ROUND, far_scaled, logarithm, series};
+use super::double::{EXP, Logarithm, ROUND, far_scaled, logarithm, logarithm_of, series};
 use std::f64::consts::{LN_2, LOG2_E, LOG10_E};
 
 /// The parts of ln 2, log2(e) and log10(e) behind [`LN_2`], [`LOG2_E`] and [`LOG10_E`].
@@ -67,15 +67,7 @@ fn in_base(x: f64, (of_2, of_2_low): (f64, f64), (of_e, of_e_low): (f64, f64)) -
     } else {
         lost + ((whole - sum) + part)
     };
-    let y = sum + lost;
-    let y = if x < f64::INFINITY { y } else { x };
-    if x > 0.0 {
-        y
-    } else if x == 0.0 {
-        f64::NEG_INFINITY
-    } else {
-        f64::NAN
-    }
+    logarithm_of(x, sum + lost)
 }
 
 /// The cube root.

@@ -194,6 +194,12 @@ pub(crate) fn log_f64(x: f64) -> f64 {
     let (k, f) = mantissa(x);
     let half_square = 0.5 * f * f;
     let y = behind(f, half_square) + k * LN_2_LOW - half_square + f + k * LN_2_HIGH;
+    logarithm_of(x, y)
+}
+
+/// The logarithm of x, which is y where x is positive and finite.
+#[inline(always)]
+pub(super) fn logarithm_of(x: f64, y: f64) -> f64 {
     let y = if x < f64::INFINITY { y } else { x };
     if x > 0.0 {
         y
