@@ -95,6 +95,9 @@ impl Walker<'_> {
         if !talks && self.whole_rounds(block, most, made)? {
             return Ok(true);
         }
+        if !talks && self.is_idle(block) {
+            *made = most;
+        }
         while *made < most {
             if let Some((_, round)) = self.rounds.last_mut() {
                 *round = *made;
@@ -109,6 +112,18 @@ impl Walker<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// Returns true if no site talks in a loop, and this one has no tuple of what its rounds make or look at: they are nothing to it.
+    fn is_idle(&self, block: BlockId) -> bool {
+        let plan = self.plan;
+        let (site, mesh) = (self.comm.inner().site(), &plan.mesh);
+        let repeat = plan.repeat(block);
+        let ends = repeat.block.ends_with().map(|end| plan.step(end));
+        let body = &plan.steps[repeat.first as usize..repeat.end as usize];
+        let is_elsewhere =
+            |step: &Step| !step.operation.moves() && step.kind.keys_at(site, mesh).next().is_none();
+        body.iter().chain(ends).all(is_elsewhere)
     }
 
     fn leave(&mut self, block: BlockId, made: u64) {

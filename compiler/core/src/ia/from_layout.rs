@@ -131,26 +131,8 @@ pub fn chunking_finer(
         mesh: &layout.mesh,
         deterministic,
     };
-    let classes = Classes::of_program(program);
-    let mut axes: Vec<Vec<u8>> = vec![vec![]; classes.count as usize];
-    let mut cut_along = |class: u32, axis: u8| {
-        let axes = &mut axes[class as usize];
-        if let Err(at) = axes.binary_search(&axis) {
-            axes.insert(at, axis);
-        }
-    };
-    for at in 0..program.tensors.len() {
-        for (axis, role) in (0u8..).zip(&layout.statements[at]) {
-            if let StatementRole::Index(index) = role {
-                cut_along(classes.indices[at][index.0 as usize], axis);
-            }
-        }
-        for (axis, role) in (0u8..).zip(&layout.rests[at]) {
-            if let TensorRole::Cut(dim) = role {
-                cut_along(classes.dims[at][*dim as usize], axis);
-            }
-        }
-    }
+    let classes = classes(program, layout);
+    let axes = axes(&classes, layout);
     let mut cuts: Vec<Cut> = axes.iter().map(|axes| rules.cut(axes)).collect();
     if deterministic {
         limit(&mut cuts, &classes, program, layout);
@@ -196,6 +178,39 @@ pub fn chunking_finer(
         chunking.scattered.push(scattered);
     }
     Ok(chunking)
+}
+
+/// The classes of indices that a layout cuts alike. What a loop begins with is cut by itself where its state is not cut: the rounds would put the pieces
+/// together again and again.
+pub fn classes(program: &Program, layout: &Layout) -> Classes {
+    let apart = Classes::of_program(program, |_| true);
+    let cut = axes(&apart, layout);
+    let is_whole = |class: &u32| cut[*class as usize].is_empty();
+    Classes::of_program(program, |at| apart.dims[at].iter().all(is_whole))
+}
+
+/// By class: the axes that cut it.
+fn axes(classes: &Classes, layout: &Layout) -> Vec<Vec<u8>> {
+    let mut axes: Vec<Vec<u8>> = vec![vec![]; classes.count as usize];
+    let mut cut_along = |class: u32, axis: u8| {
+        let axes = &mut axes[class as usize];
+        if let Err(at) = axes.binary_search(&axis) {
+            axes.insert(at, axis);
+        }
+    };
+    for at in 0..classes.dims.len() {
+        for (axis, role) in (0u8..).zip(&layout.statements[at]) {
+            if let StatementRole::Index(index) = role {
+                cut_along(classes.indices[at][index.0 as usize], axis);
+            }
+        }
+        for (axis, role) in (0u8..).zip(&layout.rests[at]) {
+            if let TensorRole::Cut(dim) = role {
+                cut_along(classes.dims[at][*dim as usize], axis);
+            }
+        }
+    }
+    axes
 }
 
 /// Makes pieces fewer until no statement has more tuples than its points are worth, or too many: several of its indices may be

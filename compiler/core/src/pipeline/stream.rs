@@ -13,6 +13,7 @@ use super::choose::Chosen;
 use super::{Compiled, Options, tensor_relations};
 use crate::cost::{self, Machine};
 use crate::einsum::{Definition, Program};
+use crate::ia::from_layout::classes;
 use crate::search::share::Shared;
 use crate::tra::classes::Classes;
 use crate::{ia, lower, tra};
@@ -54,7 +55,7 @@ pub(super) fn streamed(
         shared,
         options,
         limit,
-        classes: Classes::of_program(program),
+        classes: classes(program, &chosen.layout),
     };
     let Some(mut cut) = cutter.fitting(deadline)? else {
         return Ok(None);

@@ -2,7 +2,7 @@
 //!
 //! An index and a dimension belong together where a statement reads the dimension by the index's bare name over
 //! its whole extent, or writes it (but for the indices of a library operation's own result); so do the dimensions of a loop's state with those of what
-//! it is made of. If all members of a class are cut into the same pieces, nothing has to be
+//! a round ends with, and of what the first round begins with, unless that is re-chunked. If all members of a class are cut into the same pieces, nothing has to be
 //! re-chunked between a statement and what it reads so. Must not know sites, nor into how many pieces.
 //!
 //! ```text
@@ -27,8 +27,8 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// The classes of a program.
-    pub fn of_program(program: &Program) -> Classes {
+    /// The classes of a program. `apart`: by the number of a state's tensor, whether what its loop begins with is cut by itself.
+    pub fn of_program(program: &Program, apart: impl Fn(usize) -> bool) -> Classes {
         let mut members = Members::default();
         let (mut indices, mut dims) = (vec![], vec![]);
         for tensor in &program.tensors {
@@ -52,9 +52,16 @@ impl Classes {
             dims.push(own);
             indices.push(of_statement);
         }
-        for (tensor, of_statement) in program.tensors.iter().zip(&indices) {
+        for (at, (tensor, of_statement)) in program.tensors.iter().zip(&indices).enumerate() {
             if let Definition::Loop(value) = &tensor.definition {
-                for (other, dims_of) in program.carries(*value) {
+                let from = program.carries(*value);
+                // Of a state, the last is what a round ends with.
+                let first = if apart(at) {
+                    from.len().saturating_sub(1)
+                } else {
+                    0
+                };
+                for (other, dims_of) in from.into_iter().skip(first) {
                     for (dim, of) in of_statement.iter().zip(dims_of) {
                         if let Some(of) = of {
                             members.join(dims[other.0 as usize][of as usize], *dim);

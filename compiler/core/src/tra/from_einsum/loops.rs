@@ -73,7 +73,7 @@ impl Lowering<'_> {
         let of = self.program.block(einsum::BlockId(id.0));
         let mut states = vec![];
         for state in &of.states {
-            let initial = self.form(state.initial, &self.cuts(state.initial))?;
+            let initial = self.form(state.initial, &self.cuts(state.next))?;
             let initial = self.keys_in_order(state.initial, initial)?;
             states.push(State {
                 initial,
@@ -99,7 +99,7 @@ impl Lowering<'_> {
     fn end(&mut self, id: BlockId) -> Result<(), String> {
         let of = self.program.block(einsum::BlockId(id.0));
         for (number, state) in of.states.iter().enumerate() {
-            let next = self.form(state.next, &self.cuts(state.initial))?;
+            let next = self.form(state.next, &self.cuts(state.next))?;
             let next = self.keys_in_order(state.next, next)?;
             self.blocks[id.0 as usize].states[number].next = next;
         }
@@ -145,7 +145,8 @@ impl Lowering<'_> {
     pub(super) fn loop_value(&mut self, tensor: TensorId, of: LoopValue) -> Result<(), String> {
         let at = tensor.0 as usize;
         let from = self.program.carries(of);
-        let form: Vec<Cut> = match from.first() {
+        // A state is cut as what a round ends with.
+        let form: Vec<Cut> = match from.last() {
             None => vec![],
             Some((other, dims)) => {
                 let cuts = self.cuts(*other);
