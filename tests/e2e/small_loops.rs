@@ -252,6 +252,88 @@ fn rounds_are_those_that_are_made_step_by_step() {
     }
 }
 
+/// Checksums over bytes and words of 16 and 32 bits, a loop in a loop: those of zlib over "123456789", eight times.
+#[test]
+fn checksums_are_those_of_zlib() {
+    let text = "dim N = 72
+        letters[v < N] = u8(49 + v % 9)
+        repeat v < N {
+          state crc = u32(4294967295)
+          state low = u16(1)
+          state high = u16(0)
+          begun = u32(i64(crc) xor i64(letters[v]))
+          repeat bit < 8 {
+            state e = begun
+            next e = u32(where(i64(e) & 1 == 1, (i64(e) >> 1) xor 3988292384, i64(e) >> 1))
+          }
+          next crc = e
+          next low = u16((i64(low) + i64(letters[v])) % 65521)
+          next high = u16((i64(high) + i64(next low)) % 65521)
+        }
+        check = i64(crc) xor 4294967295
+        adler = i64(high) * 65536 + i64(low)
+        output check; output adler";
+    let said = rounds(text);
+    assert!(
+        said.contains("compiled whole, with the loops in them; steps: 6"),
+        "{said}"
+    );
+    for sites in SITES {
+        for (name, wanted) in [("check", 2_282_857_536.0), ("adler", 513_412_841.0)] {
+            let found = output(text, name, &["--sites", sites]);
+            assert_eq!(found.at(&[]), wanted, "{name} on {sites} sites");
+        }
+    }
+}
+
+/// Loops in loops: bounds that a round computes, ends by a condition, values of all rounds, states in place, three deep. Rounds of the inner
+/// ones are counted in what a run reports.
+#[test]
+fn loops_in_rounds_are_those_that_are_made_step_by_step() {
+    let text = "dim N = 7
+        input x: i16[N] = uniform(-300, 300)
+        input y: f64[N] = uniform(0, 1)
+        repeat t < 50 {
+          state a[i] = x[i]
+          state b[i] = y[i]
+          state c: i64 = 3
+          most = abs(c) % 5
+          repeat p < most {
+            state u[i] = a[i]
+            state n = u8(250)
+            next u[i] = where(i == p, i16(u[i] * 300 + t), u[i])
+            next n = u8(n + 3)
+          }
+          repeat q < 6 until total > 4.0 {
+            state v[i] = b[i]
+            repeat r < N {
+              state w = v[0]
+              next w = 0.5 * w + v[r]
+            }
+            total = w
+            next v[i] = 0.9 * v[(i + 1) % N] + 0.05 * w
+            kept[q]: f64[6] = total
+          }
+          next a[i] = u[i]
+          next b[i] = where(v[i] > 1, v[i] - 1, v[i]) + 0.001 * (sum[q] kept[q])
+          next c = c + i64(n) + q + p
+        }
+        short[i] = f64(a[i])
+        output short; output b; output c";
+    let said = rounds(text);
+    assert!(
+        said.contains("compiled whole, with the loops in them"),
+        "{said}"
+    );
+    for name in ["short", "b", "c"] {
+        let wanted = output(text, name, &["--deterministic"]);
+        for sites in SITES {
+            let found = output(text, name, &["--sites", sites]);
+            found.assert_close(&wanted, 1e-12, &format!("{name} on {sites} sites"));
+        }
+    }
+}
+
 /// Operations on whole arrays and reductions that the code of a loop calls for: a Kalman filter, Newton's method, the forward algorithm.
 #[test]
 fn rounds_call_for_what_is_no_code_of_theirs() {
@@ -403,5 +485,34 @@ fn plans_say_why_rounds_are_made_step_by_step() {
         );
         let said = rounds(&text);
         assert!(said.contains(why), "{body}: {said}");
+    }
+}
+
+/// A state whose first value is computed in parts rests whole at the site of the loop.
+#[test]
+fn swaps_are_compiled_on_several_sites() {
+    let text = "dim N = 3000
+        input J: f64[N]
+        repeat t < N {
+          state a[i < N] = i
+          j = i64(J[t])
+          u = a[t]
+          v = a[j]
+          next a[i] = where(i == t, v, where(i == j, u, a[i]))
+        }
+        output a";
+    let other = |t: usize| (t * 7919) % (t + 1);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("J.npy");
+    Tensor::from_fn(&[3000], |t| other(t) as f64).write_f64(&file);
+    let mut wanted: Vec<f64> = (0..3000).map(f64::from).collect();
+    (0..3000).for_each(|t| wanted.swap(t, other(t)));
+    let wanted = Tensor::from_fn(&[3000], |at| wanted[at]);
+    let input = format!("J={}", file.display());
+    for sites in SITES {
+        let said = rounds_on(sites, text);
+        assert!(said.contains("compiled whole"), "{sites} sites: {said}");
+        let found = output(text, "a", &["--sites", sites, "--input", &input]);
+        found.assert_close(&wanted, 0.0, sites);
     }
 }

@@ -14,7 +14,7 @@ mod buffer;
 pub use buffer::{Buffer, BufferIdentity, BufferType, DeviceMemory, MemorySpace};
 
 use ein_array::Array;
-use ein_plan::small_rounds::{Ended, SmallRounds};
+use ein_plan::small_rounds::{RoundsMade, SmallRounds};
 use ein_plan::{DType, Kernel, KernelError, LoopKernel, Reduction, Source, Update};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use std::any::Any;
@@ -33,14 +33,14 @@ pub trait Prepared: Any + fmt::Debug + Send + Sync {}
 pub trait PreparedRounds: fmt::Debug + Send + Sync {
     /// Makes the rounds from the first of `span` on, until there are as many as its second says. `given` are the buffers from outside,
     /// `states` those of the states, which are made nobody else's, and `collected` those of all values that are collected, each in the order of
-    /// the loop's. Returns how many rounds are made by then, and how they ended: a round with a fault is not made.
+    /// the loop's. A round with a fault is not made.
     fn run(
         &self,
         given: &[&Buffer],
         states: &mut [Buffer],
         collected: &mut [Buffer],
         span: Span,
-    ) -> (u64, Ended);
+    ) -> RoundsMade;
 }
 
 /// An operand of one tuple.

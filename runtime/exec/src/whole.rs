@@ -31,7 +31,7 @@ impl Walker<'_> {
         if self.failure.is_some() || self.looking || self.options.check_nan || noted {
             return Ok(false);
         }
-        let states = (0..whole.rounds.states.len() as u32).map(|n| Name::State(block, n));
+        let states = (0..whole.rounds.body.states.len() as u32).map(|n| Name::State(block, n));
         let collected = whole.collected.iter().map(|n| Name::Collected(block, *n));
         let (states, collected): (Vec<Name>, Vec<Name>) = (states.collect(), collected.collect());
         let given = whole.rounds.given.iter();
@@ -44,10 +44,13 @@ impl Walker<'_> {
         let mut own = self.buffers(&states)?;
         let mut rooms = self.buffers(&collected)?;
         let given = self.given(whole)?;
-        let (count, ended) = whole
+        let now = whole
             .prepared
             .run(&given, &mut own, &mut rooms, (*made, most));
-        *made = count;
+        *made = now.rounds;
+        for ((inner, _), made) in whole.rounds.inner.iter().zip(now.inner) {
+            self.made[inner.0 as usize] += made;
+        }
         for (name, buffer) in states
             .into_iter()
             .chain(collected)
@@ -56,7 +59,7 @@ impl Walker<'_> {
             let tuples = [(vec![], vec![buffer])];
             self.store.insert(name, tuples.into());
         }
-        Ok(ended == Ended::Until)
+        Ok(now.ended == Ended::Until)
     }
 
     /// The buffers that are held under these names, one each, for good.

@@ -10,6 +10,7 @@
 //! ```
 
 mod apply;
+mod inner;
 mod nest;
 mod point;
 mod reduce;
@@ -21,7 +22,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use ein_plan::small_rounds::{Ended, RoundStep, SmallRounds};
+use ein_plan::small_rounds::{Ended, RoundBody, RoundItem, RoundStep, SmallRounds};
 use ein_plan::{DType, Position};
 use std::collections::BTreeMap;
 
@@ -127,9 +128,11 @@ impl Code<'_, '_> {
         self.builder.ins().brif(more, body, &[], end, &out);
 
         self.builder.switch_to_block(body);
-        self.round(round);
+        let given = self.rounds.given.iter().map(|(_, place)| *place);
+        self.load_scalars(given);
+        self.round(&self.rounds.body, round);
         let next = self.builder.ins().iadd_imm_s(round, 1);
-        match self.rounds.until {
+        match self.rounds.body.until {
             None => {
                 self.builder.ins().jump(head, &[BlockArg::Value(next)]);
             }
@@ -162,23 +165,23 @@ impl Code<'_, '_> {
         self.builder.ins().load(types::I64, unaligned, table, at)
     }
 
-    /// All that a round does.
-    fn round(&mut self, round: Value) {
-        self.scalars.clear();
-        if let Some(counter) = self.rounds.counter {
+    /// All that a round of a loop does.
+    fn round(&mut self, body: &RoundBody, round: Value) {
+        if let Some(counter) = body.counter {
             self.put(counter, round);
         }
-        // What a branch would be the first to load would not be there behind it.
-        let given = self.rounds.given.iter().map(|(_, place)| *place);
-        let states = self.rounds.states.iter().map(|state| state.place);
-        for place in given.chain(states) {
-            if self.rounds.places[place].shape.is_empty() {
-                let value = self.load(self.rounds.places[place].dtype, self.addresses[place]);
-                self.scalars.insert(place, value);
-            }
-        }
+        self.load_scalars(body.states.iter().map(|state| state.place));
         let mut changes = vec![];
-        for (number, step) in self.rounds.steps.iter().enumerate() {
+        let rounds = self.rounds;
+        for item in &body.items {
+            let number = match item {
+                RoundItem::Step(number) => *number,
+                RoundItem::Loop(inner) => {
+                    self.inner_rounds(inner);
+                    continue;
+                }
+            };
+            let step = &rounds.steps[number];
             match &step.points {
                 None if step.called.is_some() => self.called(number, step),
                 None => self.whole(step),
@@ -189,7 +192,7 @@ impl Code<'_, '_> {
                 }
             }
         }
-        for (value, all) in &self.rounds.collected {
+        for (value, all) in &body.collected {
             self.collect(*value, *all, round);
         }
         for change in changes {
@@ -197,10 +200,18 @@ impl Code<'_, '_> {
             let new = self.builder.ins().select(change.inside, change.value, old);
             self.store(change.dtype, new, change.address);
         }
-        for state in self.rounds.states.iter().filter(|s| s.place != s.next) {
-            let count = self.rounds.places[state.place].elements();
-            let to = self.addresses[state.place];
-            self.copy(state.next, to, count);
+        for state in body.states.iter().filter(|s| s.place != s.next) {
+            self.copy(state.next, self.addresses[state.place], state.place);
+        }
+    }
+
+    /// Loads those of these places that are scalars. What a branch would be the first to load would not be there behind it.
+    fn load_scalars(&mut self, places: impl Iterator<Item = usize>) {
+        for place in places {
+            if self.rounds.places[place].shape.is_empty() {
+                let value = self.load(self.rounds.places[place].dtype, self.addresses[place]);
+                self.scalars.insert(place, value);
+            }
         }
     }
 
@@ -220,7 +231,8 @@ impl Code<'_, '_> {
             carried
         });
         if let (true, Some(value)) = (is_scalar, scalar) {
-            self.scalars.insert(step.result, value);
+            let held = self.held(dtype, value);
+            self.scalars.insert(step.result, held);
         }
     }
 
@@ -244,11 +256,7 @@ impl Code<'_, '_> {
             .call_indirect(signature, address, &arguments);
         let faulty = self.builder.inst_results(call)[0];
         self.fault_if(faulty);
-        let result = &self.rounds.places[step.result];
-        if result.shape.is_empty() {
-            let value = self.load(result.dtype, self.addresses[step.result]);
-            self.scalars.insert(step.result, value);
-        }
+        self.load_scalars([step.result].into_iter());
     }
 
     /// An element that a step changes of a state.
@@ -309,16 +317,18 @@ impl Code<'_, '_> {
     /// Puts a value of this round among those of all rounds.
     fn collect(&mut self, value: usize, all: usize, round: Value) {
         let place = &self.rounds.places[value];
-        let count = place.elements();
-        let bytes = (count * place.dtype.size() as u64) as i64;
+        let bytes = (place.elements() * place.dtype.size() as u64) as i64;
         let offset = self.builder.ins().imul_imm_s(round, bytes);
         let to = self.builder.ins().iadd(self.addresses[all], offset);
-        self.copy(value, to, count);
+        self.copy(value, to, value);
     }
 
-    /// Copies so many elements of a place.
-    fn copy(&mut self, from: usize, to: Value, count: u64) {
-        let dtype = self.rounds.places[from].dtype;
+    /// Copies the elements of a place, as many as another one has.
+    fn copy(&mut self, from: usize, to: Value, like: usize) {
+        let (dtype, count) = (
+            self.rounds.places[from].dtype,
+            self.rounds.places[like].elements(),
+        );
         let (from, size) = (self.addresses[from], dtype.size() as i64);
         self.nest(&[count], vec![], &mut |code, at, carried| {
             let offset = code.builder.ins().imul_imm_s(at[0], size);
@@ -332,7 +342,7 @@ impl Code<'_, '_> {
 
     /// The type of values in registers.
     fn register(dtype: DType) -> Type {
-        match dtype {
+        match dtype.compute() {
             DType::F32 => types::F32,
             DType::F64 => types::F64,
             DType::I32 => types::I32,
@@ -341,20 +351,68 @@ impl Code<'_, '_> {
         }
     }
 
-    fn load(&mut self, dtype: DType, address: Value) -> Value {
-        let unaligned = MemFlagsData::new().with_notrap();
-        let kind = Self::register(dtype);
-        let value = self.builder.ins().load(kind, unaligned, address, 0);
-        match dtype {
-            // Any byte but 0 is true.
-            DType::Bool => self.builder.ins().icmp_imm_s(IntCC::NotEqual, value, 0),
-            _ => value,
+    /// The type of an integer in memory.
+    fn stored(dtype: DType) -> Type {
+        match dtype.size() {
+            1 => types::I8,
+            2 => types::I16,
+            4 => types::I32,
+            _ => types::I64,
         }
     }
 
-    fn store(&mut self, _: DType, value: Value, address: Value) {
+    /// An element, as it is computed.
+    fn load(&mut self, dtype: DType, address: Value) -> Value {
         let unaligned = MemFlagsData::new().with_notrap();
+        let (kind, wide) = (Self::stored(dtype), Self::register(dtype));
+        match dtype {
+            // Any byte but 0 is true.
+            DType::Bool => {
+                let value = self.builder.ins().load(kind, unaligned, address, 0);
+                self.builder.ins().icmp_imm_s(IntCC::NotEqual, value, 0)
+            }
+            _ if wide == kind || wide.is_float() => {
+                self.builder.ins().load(wide, unaligned, address, 0)
+            }
+            _ => {
+                let value = self.builder.ins().load(kind, unaligned, address, 0);
+                self.widened(dtype, value)
+            }
+        }
+    }
+
+    /// Puts a value into memory, where an integer wraps.
+    fn store(&mut self, dtype: DType, value: Value, address: Value) {
+        let unaligned = MemFlagsData::new().with_notrap();
+        let value = self.narrowed(dtype, value);
         self.builder.ins().store(unaligned, value, address, 0);
+    }
+
+    /// A value as it is read from a place of this type after it was stored there.
+    fn held(&mut self, dtype: DType, value: Value) -> Value {
+        let narrow = self.narrowed(dtype, value);
+        match narrow == value {
+            true => value,
+            false => self.widened(dtype, narrow),
+        }
+    }
+
+    /// The low bits of an integer that are stored.
+    fn narrowed(&mut self, dtype: DType, value: Value) -> Value {
+        let (kind, wide) = (Self::stored(dtype), Self::register(dtype));
+        match wide == kind || wide.is_float() {
+            true => value,
+            false => self.builder.ins().ireduce(kind, value),
+        }
+    }
+
+    /// An integer of few bits, as it is computed.
+    fn widened(&mut self, dtype: DType, value: Value) -> Value {
+        let wide = Self::register(dtype);
+        match dtype {
+            DType::U8 | DType::U16 | DType::U32 => self.builder.ins().uextend(wide, value),
+            _ => self.builder.ins().sextend(wide, value),
+        }
     }
 
     fn truth(&mut self, holds: bool) -> Value {

@@ -47,7 +47,10 @@ fn a_loop_is_one_program() {
     assert_eq!((found.steps.len(), found.points()), (1, 1));
     // The state, what is given, and what the step makes.
     assert_eq!(found.places.len(), 3);
-    assert_eq!((found.states[0].place, found.states[0].next), (0, 2));
+    assert_eq!(
+        (found.body.states[0].place, found.body.states[0].next),
+        (0, 2)
+    );
     assert_eq!(rounds("a0[]", "31").unwrap_err(), "it makes 31 rounds");
 }
 

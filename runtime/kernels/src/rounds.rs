@@ -14,7 +14,7 @@ use crate::operations as op;
 use crate::{Chunk, Options, Scheduled, execute};
 use ein_array::{Array, Data};
 use ein_fused::rounds::{Calls, function};
-use ein_plan::small_rounds::{Ended, SmallRounds};
+use ein_plan::small_rounds::{Ended, RoundsMade, SmallRounds};
 use ein_plan::{DType, Function};
 
 /// The code of all rounds (see [`ein_fused::rounds`]).
@@ -59,8 +59,7 @@ impl CompiledRounds {
     }
 
     /// Makes the rounds from `first` on, until there are `most`. `given` are the arrays from outside, `states` those of the states, and
-    /// `collected` those of all values that are collected, in the order of the loop's. Returns how many rounds are made by then, and how they
-    /// ended.
+    /// `collected` those of all values that are collected, in the order of the loop's.
     ///
     /// # Panics
     /// An array is not of the type and the sizes of its place, or as many are not given as the loop has.
@@ -69,7 +68,7 @@ impl CompiledRounds {
         given: &[&Array],
         (states, collected): (&mut [&mut Array], &mut [&mut Array]),
         (first, most): (u64, u64),
-    ) -> (u64, Ended) {
+    ) -> RoundsMade {
         let rounds = &self.rounds;
         let mut memory: Vec<Vec<u64>> = vec![vec![]; rounds.places.len()];
         let mut addresses: Vec<*mut u8> = vec![std::ptr::null_mut(); rounds.places.len()];
@@ -93,13 +92,13 @@ impl CompiledRounds {
             // The code does not write where it is given something.
             addresses[*place] = start(array.data()).cast_mut();
         }
-        assert_eq!(states.len(), rounds.states.len(), "states");
-        for (array, state) in states.iter_mut().zip(&rounds.states) {
+        assert_eq!(states.len(), rounds.body.states.len(), "states");
+        for (array, state) in states.iter_mut().zip(&rounds.body.states) {
             check(array, state.place);
             addresses[state.place] = start_mut(array.data_mut());
         }
-        assert_eq!(collected.len(), rounds.collected.len(), "collected");
-        for (array, (_, place)) in collected.iter_mut().zip(&rounds.collected) {
+        assert_eq!(collected.len(), rounds.body.collected.len(), "collected");
+        for (array, (_, place)) in collected.iter_mut().zip(&rounds.body.collected) {
             check(array, *place);
             addresses[*place] = start_mut(array.data_mut());
         }
@@ -122,13 +121,14 @@ impl CompiledRounds {
         // meanwhile where they are written, or memory of this call; positions are checked by the code, and rounds end before what is
         // collected is full. What is handed to steps that are called is there until the code is left.
         let made = unsafe { (self.code)(addresses.as_ptr(), first, most) };
-        drop(memory);
         let all = [Ended::Most, Ended::Until, Ended::Fault];
         let ended = all.into_iter().find(|one| *one as i64 == ended);
-        (
-            made.unsigned_abs(),
-            ended.expect("the code says how it ended"),
-        )
+        let inner = rounds.inner.iter().map(|(_, total)| memory[*total][0]);
+        RoundsMade {
+            rounds: made.unsigned_abs(),
+            ended: ended.expect("the code says how it ended"),
+            inner: inner.collect(),
+        }
     }
 }
 
@@ -194,16 +194,18 @@ impl Handed<'_> {
 
 /// The elements of a place.
 fn copied(dtype: DType, from: *const u8, count: usize) -> Data {
-    // SAFETY: a place has so many elements of its type, and nobody writes to it while a step is called.
-    unsafe {
-        match dtype {
-            DType::F32 => Data::F32(std::slice::from_raw_parts(from.cast(), count).to_vec()),
-            DType::F64 => Data::F64(std::slice::from_raw_parts(from.cast(), count).to_vec()),
-            DType::I32 => Data::I32(std::slice::from_raw_parts(from.cast(), count).to_vec()),
-            DType::I64 => Data::I64(std::slice::from_raw_parts(from.cast(), count).to_vec()),
-            _ => Data::Bool(std::slice::from_raw_parts(from.cast(), count).to_vec()),
-        }
+    macro_rules! copied {
+        ($($kind:ident)*) => {
+            // SAFETY: a place has so many elements of its type, and nobody writes to it while a step is called.
+            unsafe {
+                match dtype {
+                    $(DType::$kind => Data::$kind(std::slice::from_raw_parts(from.cast(), count).to_vec()),)*
+                    other => unreachable!("{other} has no place in a compiled loop"),
+                }
+            }
+        };
     }
+    copied!(F32 F64 U8 U16 U32 U64 I8 I16 I32 I64 Bool)
 }
 
 /// Puts the elements of a result into its place.
@@ -213,27 +215,32 @@ fn put(data: &Data, to: *mut u8) {
     unsafe { std::ptr::copy_nonoverlapping(start(data), to, bytes) };
 }
 
+macro_rules! elements {
+    ($data:ident, $start:ident) => {
+        match $data {
+            Data::F32(v) => v.$start().cast(),
+            Data::F64(v) => v.$start().cast(),
+            Data::U8(v) => v.$start().cast(),
+            Data::U16(v) => v.$start().cast(),
+            Data::U32(v) => v.$start().cast(),
+            Data::U64(v) => v.$start().cast(),
+            Data::I8(v) => v.$start().cast(),
+            Data::I16(v) => v.$start().cast(),
+            Data::I32(v) => v.$start().cast(),
+            Data::I64(v) => v.$start().cast(),
+            Data::Bool(v) => v.$start().cast(),
+            other => unreachable!("{} has no place in a compiled loop", other.dtype()),
+        }
+    };
+}
+
 /// Where elements begin.
 fn start(data: &Data) -> *const u8 {
-    match data {
-        Data::F32(v) => v.as_ptr().cast(),
-        Data::F64(v) => v.as_ptr().cast(),
-        Data::I32(v) => v.as_ptr().cast(),
-        Data::I64(v) => v.as_ptr().cast(),
-        Data::Bool(v) => v.as_ptr().cast(),
-        other => unreachable!("{} has no place in a compiled loop", other.dtype()),
-    }
+    elements!(data, as_ptr)
 }
 
 fn start_mut(data: &mut Data) -> *mut u8 {
-    match data {
-        Data::F32(v) => v.as_mut_ptr().cast(),
-        Data::F64(v) => v.as_mut_ptr().cast(),
-        Data::I32(v) => v.as_mut_ptr().cast(),
-        Data::I64(v) => v.as_mut_ptr().cast(),
-        Data::Bool(v) => v.as_mut_ptr().cast(),
-        other => unreachable!("{} has no place in a compiled loop", other.dtype()),
-    }
+    elements!(data, as_mut_ptr)
 }
 
 /// A function by its number.

@@ -13,7 +13,7 @@ use ein_device::{
     MemorySpace, Operand, Prepared, PreparedRounds, Span, Workers, pool, prepared_as,
 };
 use ein_kernels::{Chunk, CompiledRounds, KernelError, Mapped, Memo, Options, Scheduled};
-use ein_plan::small_rounds::{Ended, SmallRounds};
+use ein_plan::small_rounds::{RoundsMade, SmallRounds};
 use ein_plan::{DType, Format, Kernel, LoopKernel, Reduction, Update};
 use rayon::{ThreadPool, ThreadPoolBuildError};
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ impl PreparedRounds for CpuRounds {
         states: &mut [Buffer],
         collected: &mut [Buffer],
         span: Span,
-    ) -> (u64, Ended) {
+    ) -> RoundsMade {
         let given: Vec<&Array> = given.iter().map(|buffer| host(buffer)).collect();
         let mut states: Vec<&mut Array> = states.iter_mut().map(host_mut).collect();
         let mut collected: Vec<&mut Array> = collected.iter_mut().map(host_mut).collect();

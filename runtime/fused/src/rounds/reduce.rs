@@ -248,7 +248,7 @@ impl Code<'_, '_> {
         }
     }
 
-    fn zero(&mut self, dtype: DType) -> Value {
+    pub(super) fn zero(&mut self, dtype: DType) -> Value {
         self.number(dtype, 0.0, 0)
     }
 

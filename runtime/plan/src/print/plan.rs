@@ -85,10 +85,21 @@ impl Plan {
 
     /// How the rounds of a loop are made, as it is printed, in a comment.
     pub fn rounds_text(&self, block: BlockId) -> String {
+        let around = |block: &BlockId| self.repeat(*block).block.parent;
+        let mut outer = std::iter::successors(around(&block), around);
+        if outer.any(|block| self.small_rounds(block).is_ok()) {
+            return "// rounds are compiled with those around them".into();
+        }
         match self.small_rounds(block) {
             Ok(rounds) => {
                 let (steps, points) = (rounds.steps.len(), rounds.points());
-                format!("// rounds are compiled whole; steps: {steps}, points of a round: {points}")
+                let loops = match rounds.inner.is_empty() {
+                    true => "",
+                    false => ", with the loops in them",
+                };
+                format!(
+                    "// rounds are compiled whole{loops}; steps: {steps}, points of a round: {points}"
+                )
             }
             Err(why) => format!("// rounds are made step by step: {why}"),
         }
