@@ -17,9 +17,14 @@ use super::mesh::AXES;
 use super::transfer::{Counts, Roles, TransferItem};
 use crate::ia::layout::TensorRole;
 use crate::rules::order::{Around, Network, Order};
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 
 /// Most factors of which every subset is tried.
 pub const MOST_EXACT: usize = 8;
+
+/// Most prices of moves that are kept.
+const MOST_KEPT: usize = 1 << 23;
 
 /// In long products, splits with more arithmetic than this times the least of their set are not tried.
 const SLACK: f64 = 1.5;
@@ -58,6 +63,7 @@ pub fn order(
         true => subsets(network),
         false => sparing(network, intervals(network, arrangement)),
     };
+    let moves = Moves::default();
     let mut tables: Vec<Table> = Vec::with_capacity(sets.len());
     for set in &sets {
         let mut table = Table::new(network, set);
@@ -66,7 +72,7 @@ pub fn order(
             None => set
                 .splits
                 .iter()
-                .for_each(|split| table.split(network, *split, &mut tables, wanted)),
+                .for_each(|split| table.split(network, *split, &mut tables, (wanted, &moves))),
         }
         tables.push(table);
     }
@@ -76,6 +82,39 @@ pub fn order(
     let (code, price) = priced.min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)))?;
     let tree = tree(&tables, tables.len() - 1, code);
     price.is_finite().then_some((tree, price))
+}
+
+/// The prices of moves on one mesh: parts of one shape move alike, and a product of many equal factors has many such parts.
+#[derive(Default)]
+struct Moves(RefCell<FxHashMap<Vec<u64>, Vec<f64>>>);
+
+impl Moves {
+    /// The price of a move between two of so many placements of a part, which `price` finds if it is not known yet.
+    fn price(
+        &self,
+        shape: &[u64],
+        places: usize,
+        (from, to): (usize, usize),
+        price: impl FnOnce() -> f64,
+    ) -> f64 {
+        let Some(size) = places.checked_mul(places).filter(|size| *size <= MOST_KEPT) else {
+            return price();
+        };
+        let mut known = self.0.borrow_mut();
+        if !known.contains_key(shape) {
+            let kept = known.values().map(Vec::len).sum::<usize>();
+            if kept + size > MOST_KEPT {
+                known.clear();
+            }
+            known.insert(shape.to_vec(), vec![f64::NAN; size]);
+        }
+        let prices = known.get_mut(shape).expect("it has just been put there");
+        let at = &mut prices[to * places + from];
+        if at.is_nan() {
+            *at = price();
+        }
+        *at
+    }
 }
 
 /// A part of the product.
@@ -265,7 +304,7 @@ impl Table {
         network: &Network,
         split: (usize, usize),
         tables: &mut [Table],
-        wanted: &Wanted<'_>,
+        (wanted, moves): (&Wanted<'_>, &Moves),
     ) {
         let (left, right) = (&tables[split.0], &tables[split.1]);
         let mut all: Vec<u32> = left.indices.clone();
@@ -348,11 +387,11 @@ impl Table {
             if own >= self.made[result] {
                 continue;
             }
-            let mut price = own + tables[split.0].reading(a, wanted);
+            let mut price = own + tables[split.0].reading(a, wanted, moves);
             if price >= self.made[result] {
                 continue;
             }
-            price += tables[split.1].reading(b, wanted);
+            price += tables[split.1].reading(b, wanted, moves);
             if price < self.made[result] {
                 self.made[result] = price;
                 self.how[result] = (split, (a, b));
@@ -361,7 +400,7 @@ impl Table {
     }
 
     /// The price of having it for reading at a placement.
-    fn reading(&mut self, code: usize, wanted: &Wanted<'_>) -> f64 {
+    fn reading(&mut self, code: usize, wanted: &Wanted<'_>, moves: &Moves) -> f64 {
         if self.factor.is_some() || !self.read[code].0.is_nan() {
             return self.read[code].0;
         }
@@ -376,17 +415,19 @@ impl Table {
             if *price >= best.0 {
                 break;
             }
-            let goods = TransferItem {
-                shape: &self.shape,
-                columns: 1.0,
-                windows: &[],
-            };
-            let from_roles = self.roles(*from);
-            let moved = convert_over(goods, wanted.counts, wanted.levels.as_ref(), from_roles, to);
-            let Some(moved) = moved else {
-                continue;
-            };
-            let whole = price + wanted.objective.of_move(&moved, wanted.width);
+            let moved = moves.price(&self.shape, self.made.len(), (*from, code), || {
+                let goods = TransferItem {
+                    shape: &self.shape,
+                    columns: 1.0,
+                    windows: &[],
+                };
+                let from = self.roles(*from);
+                let moved = convert_over(goods, wanted.counts, wanted.levels.as_ref(), from, to);
+                moved.map_or(f64::INFINITY, |moved| {
+                    wanted.objective.of_move(&moved, wanted.width)
+                })
+            });
+            let whole = price + moved;
             if whole < best.0 {
                 best = (whole, *from);
             }
