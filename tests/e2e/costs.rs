@@ -60,9 +60,14 @@ fn a_machine_that_cannot_be_is_named_by_line_and_field() {
     let program = written(folder.path(), "iterate.ein", ITERATE);
     let wrong = format!("{MACHINE}[network]\nmessage = -1.0\nbyte = 1e-9\n");
     let machine = written(folder.path(), "cluster.toml", &wrong);
-    let time = ["--sites", "16", "--cost", "time", "--machine", &machine];
-    let finished = einc(&[&["plan", &program][..], &time].concat());
-    finished.says(&["E0193", "cluster.toml:11: `network.message` is -1"]);
+    let time = ["--sites", "16", "--machine", &machine];
+    for cost in [&["--cost", "time"][..], &[]] {
+        let finished = einc(&[&["plan", &program][..], &time, cost].concat());
+        finished.says(&["E0193", "cluster.toml:11: `network.message` is -1"]);
+    }
+    let other = ["--cost", "bytes"];
+    let finished = einc(&[&["plan", &program][..], &time, &other].concat());
+    finished.says(&["E0193", "cluster.toml are for `--cost time`"]);
 }
 
 /// Programs whose plans move in all the ways there are.
@@ -202,7 +207,7 @@ fn a_step_of_training_and_seconds_have_one_cost_too() {
         for sites in on {
             let program = &format!("examples/{program}.ein");
             agreed(&["plan", program, "--sites", sites]);
-            let time = ["--cost", "time", "--machine", &machine];
+            let time = ["--machine", &machine];
             let report = agreed(&[&["plan", program, "--sites", sites][..], &time].concat());
             let seconds = report.cost.seconds.expect("the plan is chosen by time");
             let own = report.search.meshes.iter().map(|(_, price)| *price);

@@ -73,7 +73,7 @@ pub struct PlanArguments {
     /// The quantity that the plan minimises
     #[arg(long, value_enum, value_name = "MODEL", help_heading = "Planning")]
     pub cost: Option<CostModel>,
-    /// The machine's figures for `--cost time`, a file that `einc calibrate` wrote
+    /// The machine's figures, a file that `einc calibrate` wrote; without `--cost`, the plan is chosen by time
     #[arg(long, value_name = "FILE", help_heading = "Planning")]
     pub machine: Option<PathBuf>,
     /// Seconds after which planning takes the best plan found so far; what was left out is reported
@@ -131,18 +131,29 @@ impl PlanArguments {
         formats
     }
 
-    /// Returns the objective, if one was named.
+    /// Returns the objective, if one was named; the figures of a machine name time.
     ///
     /// # Errors
-    /// The machine's figures cannot be read.
+    /// E0193: the machine's figures cannot be read, or another objective has no use for them.
     pub fn objective(&self) -> Result<Option<Objective>, Diagnostic> {
         let machine = self.machine.as_deref();
-        match self.cost {
-            Some(CostModel::Transfer) => Ok(Some(Objective::Transfer)),
-            Some(CostModel::Bytes) => Ok(Some(Objective::Bytes)),
-            Some(CostModel::Time) => calibration::read(machine).map(|m| Some(Objective::Time(m))),
-            None => Ok(None),
-        }
+        let objective = match (self.cost, machine) {
+            (None, None) => return Ok(None),
+            (Some(CostModel::Time), _) | (None, Some(_)) => {
+                Objective::Time(calibration::read(machine)?)
+            }
+            (Some(_), Some(file)) => {
+                let message = format!(
+                    "the figures of {} are for `--cost time`, not for another quantity",
+                    file.display()
+                );
+                let error = Diagnostic::error("E0193", message);
+                return Err(error.help("leave `--cost` out, or say `--cost time`"));
+            }
+            (Some(CostModel::Transfer), None) => Objective::Transfer,
+            (Some(CostModel::Bytes), None) => Objective::Bytes,
+        };
+        Ok(Some(objective))
     }
 }
 
