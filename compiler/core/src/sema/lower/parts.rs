@@ -141,7 +141,20 @@ impl Checker<'_> {
                         matches!(self.arena.ty(id), Ty::Typed(dtype) if dtype.is_float());
                     (!safe && !is_float, false)
                 }
-                Form::Reduce { reduction, .. } => (reduction.is_arg(), true),
+                Form::Reduce {
+                    reduction,
+                    vars,
+                    guard,
+                    ..
+                } => {
+                    // There is no position of a value among none.
+                    let has_values = |var: &VarId| {
+                        let extent = self.extent(*var).and_then(|extent| extent.known());
+                        extent.is_some_and(|extent| extent > 0)
+                    };
+                    let is_empty = guard.is_some() || !vars.iter().all(has_values);
+                    (reduction.is_arg() && is_empty, true)
+                }
                 // A tensor of its own as well; see `lower_node`.
                 Form::Convert(_) => {
                     let ty = self.arena.ty(id);

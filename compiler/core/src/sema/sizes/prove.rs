@@ -407,6 +407,16 @@ impl Checker<'_> {
                     at_least(&a, &b, 0);
                     at_least(&b, &a, 0);
                 }
+                // A value that is not at an end of its range is one further in.
+                (Function::Ne, true) | (Function::Eq, false) => {
+                    for (x, y) in [(&a, &b), (&b, &a)] {
+                        let least = x.plus(y, &Size::number(-1));
+                        let least = least.and_then(|difference| self.ends(&difference).0);
+                        if least.and_then(|least| least.at_least_zero()) == Some(true) {
+                            at_least(x, y, -1);
+                        }
+                    }
+                }
                 _ => {}
             }
         }
