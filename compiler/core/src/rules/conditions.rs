@@ -11,7 +11,7 @@
 //! [i: 70, j: 70 | k: 70] sum where(k <= i, A[i, k] * B[k, j], 0.0)   ->   [i: 70, j: 70 | k: 70] sum A[i, k] * B[k, j] if k <= i
 //! ```
 
-use super::{may_fault, may_fault_in, neutral};
+use super::{may_fault_in, neutral};
 use crate::einsum::{Definition, Program, canonical};
 use ein_plan::schedule::matmul::is_masked_product;
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar};
@@ -32,13 +32,9 @@ pub fn conditioned(program: &Program) -> Program {
     program
 }
 
-/// The kernel with its conditions in the guard; none if it reduces nothing, or if a fault would show that a condition hides.
+/// The kernel with its conditions in the guard; none if it reduces nothing.
 pub(crate) fn guarded(kernel: &Kernel) -> Option<Kernel> {
     let reduction = kernel.reduction?;
-    // A guard is evaluated as a whole, and may hide no fault of a part of it.
-    if kernel.guard.is_some() && may_fault(kernel) {
-        return None;
-    }
     let mut guarded = kernel.clone();
     if let Some(guard) = kernel.guard {
         guarded.guard = None;
@@ -61,13 +57,14 @@ pub(crate) fn guarded(kernel: &Kernel) -> Option<Kernel> {
     Some(guarded)
 }
 
-/// The two conditions of `and(a, b)`, or of `where(a, b, false)`.
-fn both(kernel: &Kernel, condition: NodeId) -> Option<(NodeId, NodeId)> {
+/// The two conditions of `and(a, b)`, or of `where(a, b, false)`: a guard is evaluated as a whole, so that `a` may hide no fault of `b`.
+pub(crate) fn both(kernel: &Kernel, condition: NodeId) -> Option<(NodeId, NodeId)> {
     match kernel.graph.node(condition) {
         Node::Apply(Function::And, sides) => Some((sides[0], sides[1])),
         Node::Apply(Function::Select, parts) => {
             let never = Node::Constant(Scalar::Bool(false));
-            (*kernel.graph.node(parts[2]) == never).then_some((parts[0], parts[1]))
+            let is_both = *kernel.graph.node(parts[2]) == never;
+            (is_both && !may_fault_in(kernel, parts[1])).then_some((parts[0], parts[1]))
         }
         _ => None,
     }

@@ -22,6 +22,15 @@ pub(crate) fn neutral(reduction: Reduction, dtype: DType) -> Option<Scalar> {
     }
 }
 
+/// The zero of a type.
+pub(crate) fn zero(dtype: DType) -> Scalar {
+    match dtype {
+        DType::Bool => Scalar::Bool(false),
+        dtype if dtype.is_float() => Scalar::Float(0.0),
+        _ => Scalar::Int(0),
+    }
+}
+
 /// Returns whether some point may stop the run: a read that may be out of range, an integer division or power.
 pub(crate) fn may_fault(kernel: &Kernel) -> bool {
     faults(kernel, |_| true)
@@ -38,6 +47,11 @@ pub(crate) fn may_fault_in(kernel: &Kernel, root: NodeId) -> bool {
         }
     }
     faults(kernel, |id| needed[id.0 as usize])
+}
+
+/// Returns whether a node by itself, its arguments being there, may stop the run at some point.
+pub(crate) fn may_fault_by(kernel: &Kernel, node: NodeId) -> bool {
+    faults(kernel, |id| id == node)
 }
 
 fn faults(kernel: &Kernel, looked_at: impl Fn(NodeId) -> bool) -> bool {

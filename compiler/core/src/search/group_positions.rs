@@ -16,7 +16,7 @@ use crate::einsum::{Program, Rewriting, canonical};
 use crate::rules::conditions::guarded;
 use crate::rules::{may_fault, neutral};
 use ein_plan::schedule::guard::solved;
-use ein_plan::{DType, Function, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar};
+use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar};
 
 /// Fewest places: points are looked at for fewer.
 const LEAST: u64 = 8;
@@ -104,6 +104,8 @@ fn position(best: &Kernel) -> Option<Kernel> {
 fn chosen(kernel: &Kernel, best: &Kernel) -> Kernel {
     let mut chosen = Kernel {
         reduction: None,
+        guard: None,
+        graph: Graph::default(),
         operands: vec![],
         ..kernel.clone()
     };

@@ -10,9 +10,9 @@
 
 use crate::einsum::{Program, Rewriting, canonical};
 use crate::rules::conditions::guarded;
-use crate::rules::may_fault;
+use crate::rules::{may_fault_by, zero};
 use ein_plan::schedule::guard::conjuncts;
-use ein_plan::{DType, Function, IndexId, Kernel, Node, NodeId, Scalar};
+use ein_plan::{Function, IndexId, Kernel, Node, NodeId};
 
 /// Returns the program in which points read what they need of their group.
 pub fn at_places(program: &Program) -> Program {
@@ -26,16 +26,38 @@ pub fn at_places(program: &Program) -> Program {
 pub(super) fn at_place(kernel: &Kernel) -> Option<Kernel> {
     // The bits of a number tell so many indices apart.
     let few = kernel.indices.len() < 128;
-    if !few || !kernel.passed_over().is_empty() || may_fault(kernel) {
+    if !few || !kernel.passed_over().is_empty() {
         return None;
     }
     let conditions = conjuncts(&kernel.graph, kernel.guard?).into_iter();
     let mut placed = conditions.filter_map(|condition| {
         let (group, place) = placed(kernel, condition)?;
+        if stops(kernel, group) {
+            return None;
+        }
         let placed = replaced(kernel, condition, group, place);
         (!placed.passed_over().is_empty()).then_some(placed)
     });
     placed.next()
+}
+
+/// Returns true if what depends on an index may stop the run: another value in the place of the index would hide that, or do it elsewhere.
+pub(super) fn stops(kernel: &Kernel, index: IndexId) -> bool {
+    let graph = &kernel.graph;
+    let depends = graph.dependencies();
+    let mut nodes = graph.iter();
+    nodes.any(|(id, node, _)| {
+        let stops = match node {
+            Node::Read {
+                positions,
+                otherwise: None,
+                ..
+            } => positions.iter().any(|at| graph.as_affine(*at).is_none()),
+            Node::Apply(..) => may_fault_by(kernel, id),
+            _ => false,
+        };
+        stops && depends[id.0 as usize] >> index.0 & 1 == 1
+    })
 }
 
 /// The output index that a condition gives a value, and the value, which data say.
@@ -76,12 +98,7 @@ fn replaced(kernel: &Kernel, condition: NodeId, group: IndexId, place: NodeId) -
         if let Node::Read { otherwise, .. } = &mut node
             && otherwise.is_none()
         {
-            let none = match dtype {
-                DType::Bool => Scalar::Bool(false),
-                _ if dtype.is_float() => Scalar::Float(0.0),
-                _ => Scalar::Int(0),
-            };
-            *otherwise = Some(graph.add(Node::Constant(none), dtype));
+            *otherwise = Some(graph.add(Node::Constant(zero(dtype)), dtype));
         }
         moved.push(graph.add(node, dtype));
     }

@@ -1,7 +1,7 @@
 //! Reductions in which the points of other groups stand for one value.
 //!
 //! `max[n] where(at[n] == g, x[n], 0)` takes in a 0 for every point that is in another group. That is the greatest value of the group's own points, and
-//! 0 if there are any others, which their number says; a mean is the group's sum over the number of all points, and `any` asks whether there are points.
+//! 0 if there are any others, which their number says; a sum has the value as often as there are others; a mean is the group's sum over the number of all points, and `any` asks whether there are points.
 //! The points are then gone through once, and not once for each group. Must not know placements.
 //!
 //! ```text
@@ -15,15 +15,51 @@ use super::group_values::at_place;
 use super::scatters::{element, elementwise};
 use crate::einsum::{Program, Rewriting, Rewritten, Statement, canonical};
 use crate::rules::conditions::guarded;
-use crate::rules::may_fault;
-use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar};
+use crate::rules::{may_fault_in, zero};
+use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId, Reduction, Scalar};
 
 /// Returns the program in which the points of other groups are counted.
 pub fn counted(program: &Program) -> Program {
     Rewriting::of_statements(program, |statement| match truths(statement.kernel) {
         Some(found) => Some(are_there(found, statement)),
-        None => Some(Others::of(statement.kernel)?.statements(statement)),
+        None => {
+            let kernel = statement.kernel;
+            let chosen = chosen_last(kernel);
+            let others = Others::of(kernel).or_else(|| Others::of(chosen.as_ref()?))?;
+            Some(others.statements(statement))
+        }
     })
+}
+
+/// The kernel with a choice by what is compared with another choice as a choice between two of them, `where(where(c, x, k) == m, a, b)` as
+/// `where(c, where(x == m, a, b), where(k == m, a, b))`: gradients of extremes by group ask whether a value is the extreme.
+fn chosen_last(kernel: &Kernel) -> Option<Kernel> {
+    let mut chosen = kernel.clone();
+    let graph = &mut chosen.graph;
+    let choice = |graph: &Graph, id: NodeId| match graph.node(id) {
+        Node::Apply(Function::Select, parts) => Some([parts[0], parts[1], parts[2]]),
+        _ => None,
+    };
+    let [test, yes, no] = choice(graph, kernel.root)?;
+    let Node::Apply(function, sides) = graph.node(test).clone() else {
+        return None;
+    };
+    let [left, right] = sides[..] else {
+        return None;
+    };
+    let at = [left, right].map(|side| choice(graph, side));
+    let place = at.iter().position(Option::is_some)?;
+    let [condition, value, other] = at[place]?;
+    let dtype = graph.dtype(kernel.root);
+    let [value, other] = [value, other].map(|of| {
+        let mut sides = vec![left, right];
+        sides[place] = of;
+        let test = graph.add(Node::Apply(function, sides), DType::Bool);
+        graph.add(Node::Apply(Function::Select, vec![test, yes, no]), dtype)
+    });
+    let root = Node::Apply(Function::Select, vec![condition, value, other]);
+    chosen.root = graph.add(root, dtype);
+    Some(chosen)
 }
 
 /// How many points of a group meet the condition of `any`, or do not meet that of `all`.
@@ -91,9 +127,17 @@ impl Others<'_> {
         let takes = match kernel.reduction? {
             Reduction::Max | Reduction::Min => depends[outside.0 as usize] >> rank == 0,
             Reduction::Mean => is_zero(kernel, outside),
+            Reduction::Sum => {
+                let dtype = kernel.graph.dtype(kernel.root);
+                let nothing = Node::Constant(zero(dtype));
+                let adds = *kernel.graph.node(outside) != nothing;
+                adds && depends[outside.0 as usize] >> rank == 0 && kernel.output == [dtype]
+            }
             _ => false,
         };
-        if !takes || points == 0 || may_fault(kernel) {
+        // The value of a point is computed where it is in a group, as before.
+        let may_stop = [inside, outside].map(|part| may_fault_in(kernel, part));
+        if !takes || points == 0 || may_stop.contains(&true) {
             return None;
         }
         let others = Others {
@@ -146,11 +190,19 @@ impl Others<'_> {
                 let points = graph.add(Node::Constant(Scalar::Int(self.points)), DType::I64);
                 let fewer = Node::Apply(Function::Lt, vec![count, points]);
                 let fewer = graph.add(fewer, DType::Bool);
-                let function = match reduction {
-                    Some(Reduction::Max) => Function::Max,
-                    _ => Function::Min,
+                let mut both =
+                    |function, a, b, dtype| graph.add(Node::Apply(function, vec![a, b]), dtype);
+                let both = match reduction {
+                    Some(Reduction::Max) => both(Function::Max, own, self.outside, dtype),
+                    Some(Reduction::Sum) => {
+                        let others = both(Function::Sub, points, count, DType::I64);
+                        let others = graph.add(Node::Convert(others), dtype);
+                        let others = Node::Apply(Function::Mul, vec![others, self.outside]);
+                        let others = graph.add(others, dtype);
+                        graph.add(Node::Apply(Function::Add, vec![own, others]), dtype)
+                    }
+                    _ => both(Function::Min, own, self.outside, dtype),
                 };
-                let both = graph.add(Node::Apply(function, vec![own, self.outside]), dtype);
                 let chosen = Node::Apply(Function::Select, vec![fewer, both, own]);
                 graph.add(chosen, dtype)
             }

@@ -29,7 +29,7 @@ pub fn each_first(program: &Program) -> Program {
 }
 
 /// The sums of the second points for each first one, and that of the first ones, which reads them behind its own operands.
-fn steps(kernel: &Kernel) -> Option<(Kernel, Kernel)> {
+pub(super) fn steps(kernel: &Kernel) -> Option<(Kernel, Kernel)> {
     let rank = kernel.output_rank as usize;
     let is_sum = kernel.reduction == Some(Reduction::Sum) && kernel.finish;
     if !is_sum || kernel.indices.len() != rank + 2 || may_fault(kernel) {

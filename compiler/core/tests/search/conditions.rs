@@ -52,6 +52,15 @@ fn products_of_matrices_have_the_condition_in_the_guard() {
     }
 }
 
+/// A value that may stop the run is computed where both conditions hold, before and after.
+#[test]
+fn values_that_may_stop_the_run_stay_guarded() {
+    becomes(
+        "y: f32[70] = [k: 70 | n: 900] sum where(at[n] == k, x[at[n]], 0.0) if n < 4",
+        "y: f32[70] = [k: 70 | n: 900] sum x[at[n]] if and(n < 4, at[n] == k)",
+    );
+}
+
 #[test]
 fn what_passes_over_nothing_stays() {
     for statement in [
@@ -62,7 +71,7 @@ fn what_passes_over_nothing_stays() {
         // A mean counts its points.
         "y: f32[70] = [k: 70 | n: 900] mean where(at[n] == k, x[n], 0.0)",
         // The second condition may fault where the first one is false.
-        "y: f32[70] = [k: 70 | n: 900] sum where(at[n] == k, x[at[n]], 0.0) if n < 4",
+        "y: f32[70] = [k: 70 | n: 900] sum where(at[at[n]] == k, x[n], 0.0) if n < 4",
         // Floats that are not greater need not be less or equal.
         "y: f32[900] = [n: 900 | m: 900] sum where(x[m] > x[n], 0.0, x[m])",
     ] {

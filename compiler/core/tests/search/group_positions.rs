@@ -28,6 +28,17 @@ fn extremes_are_scattered() {
     );
 }
 
+/// Terms of several tensors.
+#[test]
+fn extremes_of_products_are_scattered() {
+    becomes(
+        "y: i64[70] = [k: 70 | n: 90] argmax where(at[n] == k, A[n, 1] * x[n], -inf)",
+        "hidden y.best: f32[70] = [k: 70 | n: 90] max A[n, 1] * x[n] if at[n] == k\n\
+         hidden y.position: i64[70] = [k: 70 | n: 90] min let $0 = A[n, 1] * x[n] in n if and(at[n] == k, or($0 == y.best[at[n]] else 0.0, $0 != $0))\n\
+         y: i64[70] = [k: 70] where(y.best[k] == -inf, 0, y.position[k])",
+    );
+}
+
 #[test]
 fn others_stay() {
     for statement in [

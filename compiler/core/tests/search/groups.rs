@@ -50,6 +50,21 @@ fn points_of_other_groups_are_counted() {
     );
     becomes(
         counted,
+        "y: f64[4] = [g: 4 | n: 9] sum where(at[n] == g, x[n], m[g])",
+        "hidden y.own: f64[4] = [g: 4 | n: 9] sum x[n] if at[n] == g\n\
+         hidden y.count: i64[4] = [g: 4 | n: 9] sum 1 if at[n] == g\n\
+         y: f64[4] = [g: 4] where(y.count[g] < 9, y.own[g] + f64(9 - y.count[g]) * m[g], y.own[g])",
+    );
+    // Values that are the greatest of their group.
+    becomes(
+        counted,
+        "y: f64[4] = [g: 4 | n: 9] sum where(where(at[n] == g, x[n], -inf_f64) == m[g], 1.0_f64, 0.0_f64)",
+        "hidden y.own: f64[4] = [g: 4 | n: 9] sum where(x[n] == m[g], 1.0_f64, 0.0_f64) if at[n] == g\n\
+         hidden y.count: i64[4] = [g: 4 | n: 9] sum 1 if at[n] == g\n\
+         y: f64[4] = [g: 4] where(y.count[g] < 9, y.own[g] + f64(9 - y.count[g]) * where(-inf_f64 == m[g], 1.0_f64, 0.0_f64), y.own[g])",
+    );
+    becomes(
+        counted,
         "y: bool[2, 4] = [b: 2, g: 4 | n: 9] any and(i64(B[b, n]) == g, x[n] < m[g])",
         "hidden y.count: i64[2, 4] = [b: 2, g: 4 | n: 9] sum 1 if and(i64(B[b, n]) == g, x[n] < m[g])\n\
          y: bool[2, 4] = [b: 2, g: 4] y.count[b, g] > 0",

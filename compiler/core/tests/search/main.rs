@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod axes;
+mod bands;
 mod between;
 mod conditions;
 mod digits;
@@ -10,7 +11,9 @@ mod exact;
 mod group_positions;
 mod groups;
 mod limits;
+mod means;
 mod named;
+mod named_indices;
 mod nodes;
 mod orders;
 mod overlaps;

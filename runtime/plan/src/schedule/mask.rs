@@ -79,18 +79,23 @@ impl Mask {
 
     /// The bounds that a guard gives an index, by the other indices; the other conditions are not looked at.
     pub fn of_guard(kernel: &Kernel, index: IndexId) -> Mask {
-        let whole = kernel.indices.iter();
-        let whole: Vec<(i64, i64)> = whole.map(|index| (0, index.extent as i64)).collect();
         let conditions = kernel
             .guard
             .map_or(vec![], |guard| conjuncts(&kernel.graph, guard));
         let bounds = conditions.into_iter();
-        let bounds = bounds.filter_map(|id| mask(&kernel.graph, (id, true), &whole, index));
+        let bounds = bounds.filter_map(|id| Mask::of_condition(kernel, id, index));
         bounds.fold(Mask::default(), |mut all, more| {
             all.from.extend(more.from);
             all.below.extend(more.below);
             all
         })
+    }
+
+    /// The bounds that a condition gives an index, by the other indices; `None` if it says something else, too.
+    pub fn of_condition(kernel: &Kernel, condition: NodeId, index: IndexId) -> Option<Mask> {
+        let whole = kernel.indices.iter();
+        let whole: Vec<(i64, i64)> = whole.map(|index| (0, index.extent as i64)).collect();
+        mask(&kernel.graph, (condition, true), &whole, index)
     }
 
     /// The values of an index that the guard leaves in at every point of the other indices, and the conditions of others alone; `None` if a condition
@@ -264,20 +269,26 @@ fn mask(
         // less < more + end
         let (less, more, end) = compared;
         let form = |id: NodeId| forms[id.0 as usize].as_ref();
-        let between = form(more)?.plus(form(less)?, -1, ranges)?;
-        let (step, others) = between.without(columns as usize, ranges)?;
-        match step {
-            // 0 < others + end - column
-            -1 => {
-                let below = others.plus(&number(end, ranges)?, 1, ranges)?;
-                mask.below.push(affine(&below));
+        let (size, signs): (NodeId, &[i64]) = match graph.node(less) {
+            Node::Apply(F::Abs, of) => (of[0], &[1, -1]),
+            _ => (less, &[1]),
+        };
+        for sign in signs {
+            let between = form(more)?.plus(form(size)?, -sign, ranges)?;
+            let (step, others) = between.without(columns as usize, ranges)?;
+            match step {
+                // 0 < others + end - column
+                -1 => {
+                    let below = others.plus(&number(end, ranges)?, 1, ranges)?;
+                    mask.below.push(affine(&below));
+                }
+                // 0 < others + end + column
+                1 => {
+                    let from = number(1 - end, ranges)?.plus(&others, -1, ranges)?;
+                    mask.from.push(affine(&from));
+                }
+                _ => return None,
             }
-            // 0 < others + end + column
-            1 => {
-                let from = number(1 - end, ranges)?.plus(&others, -1, ranges)?;
-                mask.from.push(affine(&from));
-            }
-            _ => return None,
         }
     }
     Some(mask)
