@@ -36,15 +36,9 @@ pub fn conditioned(program: &Program) -> Program {
 pub(crate) fn guarded(kernel: &Kernel) -> Option<Kernel> {
     let reduction = kernel.reduction?;
     let mut guarded = kernel.clone();
-    if let Some(guard) = kernel.guard {
-        guarded.guard = None;
-        let mut open = vec![guard];
-        while let Some(condition) = open.pop() {
-            match both(&guarded, condition) {
-                Some((first, second)) => open.extend([second, first]),
-                None => guarded.restrict(condition),
-            }
-        }
+    guarded.guard = None;
+    for condition in conditions(kernel) {
+        guarded.restrict(condition);
     }
     while let Some((value, condition)) = chosen(&mut guarded, reduction) {
         // A condition further in is only looked at where those before it hold.
@@ -57,8 +51,20 @@ pub(crate) fn guarded(kernel: &Kernel) -> Option<Kernel> {
     Some(guarded)
 }
 
+/// The conditions of a guard, those first that are looked at first.
+pub(crate) fn conditions(kernel: &Kernel) -> Vec<NodeId> {
+    let (mut all, mut open) = (vec![], Vec::from_iter(kernel.guard));
+    while let Some(condition) = open.pop() {
+        match both(kernel, condition) {
+            Some((first, second)) => open.extend([second, first]),
+            None => all.push(condition),
+        }
+    }
+    all
+}
+
 /// The two conditions of `and(a, b)`, or of `where(a, b, false)`: a guard is evaluated as a whole, so that `a` may hide no fault of `b`.
-pub(crate) fn both(kernel: &Kernel, condition: NodeId) -> Option<(NodeId, NodeId)> {
+fn both(kernel: &Kernel, condition: NodeId) -> Option<(NodeId, NodeId)> {
     match kernel.graph.node(condition) {
         Node::Apply(Function::And, sides) => Some((sides[0], sides[1])),
         Node::Apply(Function::Select, parts) => {

@@ -22,6 +22,46 @@ pub(crate) fn neutral(reduction: Reduction, dtype: DType) -> Option<Scalar> {
     }
 }
 
+/// A graph with a value, one of its nodes, in the place of an index. What is read at the index, and has no other value outside of its operand, is 0
+/// there. Returns also, by node of the old graph, where it is as it was and where it is with the value.
+pub(crate) fn with_value(
+    old: &Expressions,
+    index: IndexId,
+    value: NodeId,
+) -> (Expressions, Vec<NodeId>, Vec<NodeId>) {
+    let depends = old.dependencies();
+    let mut graph = Expressions::default();
+    let kept = graph.append(old, |graph, _, node, dtype| graph.add(node, dtype));
+    let moved = graph.append(old, |graph, id, mut node, dtype| {
+        if node == Node::Index(index) {
+            return kept[value.0 as usize];
+        }
+        if let Node::Read { otherwise, .. } = &mut node
+            && otherwise.is_none()
+            && depends[id.0 as usize] >> index.0 & 1 == 1
+        {
+            *otherwise = Some(graph.add(Node::Constant(zero(dtype)), dtype));
+        }
+        graph.add(node, dtype)
+    });
+    (graph, kept, moved)
+}
+
+/// Leaves out the points where a place, a node of the kernel, is none of so many, or above or below them only.
+pub(crate) fn restrict_to(kernel: &mut Kernel, place: NodeId, extent: i64, ends: [bool; 2]) {
+    let sides = [(Function::Ge, 0), (Function::Lt, extent)];
+    for (function, end) in sides
+        .into_iter()
+        .zip(ends)
+        .filter_map(|(side, asked)| asked.then_some(side))
+    {
+        let graph = &mut kernel.graph;
+        let end = graph.add(Node::Constant(Scalar::Int(end)), DType::I64);
+        let side = graph.add(Node::Apply(function, vec![place, end]), DType::Bool);
+        kernel.restrict(side);
+    }
+}
+
 /// The zero of a type.
 pub(crate) fn zero(dtype: DType) -> Scalar {
     match dtype {

@@ -38,7 +38,8 @@ mod translate;
 pub mod wrapped;
 
 pub(crate) use kernel::{
-    may_fault, may_fault_by, may_fault_in, neutral, permute_operands, permute_output, renamed, zero,
+    may_fault, may_fault_by, may_fault_in, neutral, permute_operands, permute_output, renamed,
+    restrict_to, with_value, zero,
 };
 
 use crate::einsum::{self, Rewriting};

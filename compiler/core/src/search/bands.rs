@@ -10,10 +10,10 @@
 
 use crate::einsum::{Definition, Program, TensorId, canonical};
 use crate::rules::conditions::guarded;
-use crate::rules::{may_fault, neutral, zero};
+use crate::rules::{may_fault, neutral, restrict_to, with_value};
 use ein_plan::schedule::guard::conjuncts;
 use ein_plan::schedule::mask::Mask;
-use ein_plan::{Affine, DType, Function, IndexId, Kernel, Node, NodeId, Scalar};
+use ein_plan::{Affine, IndexId, Kernel, Node, NodeId};
 
 /// How many times as many values an index has as the window that takes its place, at least.
 const NARROWER: u64 = 2;
@@ -108,53 +108,24 @@ impl Band {
             mut first,
             width,
         } = self;
-        let alone = alone(&kernel, index);
+        let is_alone = is_alone(&kernel, index);
+        if is_alone {
+            leave_out(&mut kernel);
+        }
         let extent = std::mem::replace(&mut kernel.indices[index.0 as usize].extent, width);
         first.terms.push((index, 1));
         first.terms.sort_unstable();
-        let depends = kernel.graph.dependencies();
-        let moves = |id: NodeId| depends[id.0 as usize] >> index.0 & 1 == 1;
-        let old = kernel.graph.clone();
-        let (root, reduction) = (kernel.root, kernel.reduction);
-        let mut kernel = kernel.rewritten(|graph, id, node, dtype| match node {
-            Node::Index(own) if own == index => graph.add_affine(&first),
-            Node::Read {
-                operand,
-                column,
-                positions,
-                otherwise: None,
-            } if matches!(old.node(id), Node::Read { positions, .. } if positions.iter().any(|p| moves(*p))) => {
-                let nothing = reduction.and_then(|reduction| neutral(reduction, dtype));
-                let nothing = nothing.filter(|_| id == root).unwrap_or(zero(dtype));
-                let nothing = graph.add(Node::Constant(nothing), dtype);
-                let read = Node::Read {
-                    operand,
-                    column,
-                    positions,
-                    otherwise: Some(nothing),
-                };
-                graph.add(read, dtype)
-            }
-            node => graph.add(node, dtype),
-        });
-        let extents = kernel.indices.clone();
-        let of = |index: IndexId| extents[index.0 as usize].extent;
-        let (low, high) = first.reach(of, None).unwrap_or((i64::MIN, i64::MAX));
-        if !alone {
-            let place = kernel.graph.add_affine(&first);
-            let mut restrict = |function, number: i64| {
-                let number = Node::Constant(Scalar::Int(number));
-                let number = kernel.graph.add(number, DType::I64);
-                let condition = Node::Apply(function, vec![place, number]);
-                let condition = kernel.graph.add(condition, DType::Bool);
-                kernel.restrict(condition);
-            };
-            if low < 0 {
-                restrict(Function::Ge, 0);
-            }
-            if high >= extent as i64 {
-                restrict(Function::Lt, extent as i64);
-            }
+        let place = kernel.graph.add_affine(&first);
+        let (graph, kept, moved) = with_value(&kernel.graph, index, place);
+        kernel.root = moved[kernel.root.0 as usize];
+        kernel.guard = kernel.guard.map(|guard| moved[guard.0 as usize]);
+        kernel.graph = graph;
+        if !is_alone {
+            let of = |index: IndexId| kernel.indices[index.0 as usize].extent;
+            let (low, high) = first.reach(of, None).unwrap_or((i64::MIN, i64::MAX));
+            let extent = extent as i64;
+            let ends = [low < 0, high >= extent];
+            restrict_to(&mut kernel, kept[place.0 as usize], extent, ends);
         }
         kernel
     }
@@ -174,7 +145,7 @@ fn bounds(masks: &[Mask]) -> Option<(Affine, u64)> {
 }
 
 /// Returns true if the reduction is over elements at one place each, which give it nothing just where the index is outside of its range.
-fn alone(kernel: &Kernel, index: IndexId) -> bool {
+fn is_alone(kernel: &Kernel, index: IndexId) -> bool {
     let graph = &kernel.graph;
     let Node::Read {
         operand,
@@ -209,6 +180,17 @@ fn alone(kernel: &Kernel, index: IndexId) -> bool {
         && others.copied().all(free)
         && kernel.guard.is_none_or(free)
         && inside.all(|inside| inside)
+}
+
+/// Has the element that is reduced give nothing outside of its operand.
+fn leave_out(kernel: &mut Kernel) {
+    let dtype = kernel.graph.dtype(kernel.root);
+    let nothing = kernel.reduction.and_then(|of| neutral(of, dtype));
+    let mut read = kernel.graph.node(kernel.root).clone();
+    if let (Node::Read { otherwise, .. }, Some(nothing)) = (&mut read, nothing) {
+        *otherwise = Some(kernel.graph.add(Node::Constant(nothing), dtype));
+    }
+    kernel.root = kernel.graph.add(read, dtype);
 }
 
 /// Returns true if a tensor that the program computes is read in rows: at the index beside one that the band moves with.

@@ -10,7 +10,7 @@
 
 use crate::einsum::{Program, Rewriting, canonical};
 use crate::rules::conditions::guarded;
-use crate::rules::{may_fault_by, zero};
+use crate::rules::{may_fault_by, with_value};
 use ein_plan::schedule::guard::conjuncts;
 use ein_plan::{Function, IndexId, Kernel, Node, NodeId};
 
@@ -81,27 +81,7 @@ fn placed(kernel: &Kernel, condition: NodeId) -> Option<(IndexId, NodeId)> {
 /// reads there have another value.
 fn replaced(kernel: &Kernel, condition: NodeId, group: IndexId, place: NodeId) -> Kernel {
     let mut placed = kernel.clone();
-    let mut graph = kernel.graph.clone();
-    let depends = kernel.graph.dependencies();
-    // By node of the kernel: that with the place. Those stand behind the kernel's own, which the condition and the place keep.
-    let mut moved: Vec<NodeId> = vec![];
-    for (id, node, dtype) in kernel.graph.iter() {
-        if depends[id.0 as usize] >> group.0 & 1 == 0 {
-            moved.push(id);
-            continue;
-        }
-        if *node == Node::Index(group) {
-            moved.push(place);
-            continue;
-        }
-        let mut node = node.map(|argument| moved[argument.0 as usize]);
-        if let Node::Read { otherwise, .. } = &mut node
-            && otherwise.is_none()
-        {
-            *otherwise = Some(graph.add(Node::Constant(zero(dtype)), dtype));
-        }
-        moved.push(graph.add(node, dtype));
-    }
+    let (graph, kept, moved) = with_value(&kernel.graph, group, place);
     let conditions = kernel
         .guard
         .map_or(vec![], |guard| conjuncts(&kernel.graph, guard));
@@ -110,7 +90,7 @@ fn replaced(kernel: &Kernel, condition: NodeId, group: IndexId, place: NodeId) -
     placed.guard = None;
     for own in conditions {
         placed.restrict(match own == condition {
-            true => own,
+            true => kept[own.0 as usize],
             false => moved[own.0 as usize],
         });
     }

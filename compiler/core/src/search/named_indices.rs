@@ -12,9 +12,9 @@
 use super::group_values::stops;
 use super::scatters::over;
 use crate::einsum::{Definition, Program, TensorId, canonical};
-use crate::rules::conditions::both;
-use crate::rules::{may_fault_in, zero};
-use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Reduction, Scalar};
+use crate::rules::conditions::conditions;
+use crate::rules::{may_fault_in, restrict_to, with_value};
+use ein_plan::{Function, IndexId, Kernel, Node, NodeId, Reduction};
 
 /// Returns the program in which reduced indices that data name are not gone over.
 pub fn read_there(program: &Program) -> Program {
@@ -97,20 +97,13 @@ impl Named {
 
     /// The kernel without the index, if nothing that depends on it may stop the run. `lists`: by operand, whether its elements are their places.
     fn there(self, kernel: &Kernel, lists: &[bool]) -> Option<Kernel> {
-        let graph = &kernel.graph;
-        let depends = graph.dependencies();
-        let moves = |id: NodeId| {
-            depends
-                .get(id.0 as usize)
-                .is_some_and(|of| of >> self.index.0 & 1 == 1)
-        };
         if stops(kernel, self.index) {
             return None;
         }
         let mut named = kernel.clone();
         named.guard = None;
         let extent = kernel.indices[self.index.0 as usize].extent;
-        let is_place = match graph.node(self.value) {
+        let is_place = match kernel.graph.node(self.value) {
             Node::Read { operand, .. } => {
                 let shape = &kernel.operands[*operand as usize].shape;
                 lists[*operand as usize] && shape[..] == [extent]
@@ -118,54 +111,17 @@ impl Named {
             _ => false,
         };
         if !is_place {
-            for (function, end) in [
-                (Function::Ge, 0),
-                (Function::Lt, i64::try_from(extent).ok()?),
-            ] {
-                let end = named
-                    .graph
-                    .add(Node::Constant(Scalar::Int(end)), DType::I64);
-                let side = Node::Apply(function, vec![self.value, end]);
-                let side = named.graph.add(side, DType::Bool);
-                named.restrict(side);
-            }
+            let extent = i64::try_from(extent).ok()?;
+            restrict_to(&mut named, self.value, extent, [true; 2]);
         }
         self.rest
             .iter()
             .for_each(|condition| named.restrict(*condition));
-        let mut graph = Graph::default();
-        let copied = graph.append(&named.graph, |graph, _, node, dtype| graph.add(node, dtype));
-        let value = copied[self.value.0 as usize];
-        let moved = graph.append(&named.graph, |graph, id, mut node, dtype| {
-            if let Node::Index(index) = node
-                && index == self.index
-            {
-                return value;
-            }
-            if let Node::Read { otherwise, .. } = &mut node
-                && otherwise.is_none()
-                && moves(id)
-            {
-                *otherwise = Some(graph.add(Node::Constant(zero(dtype)), dtype));
-            }
-            graph.add(node, dtype)
-        });
+        let (graph, _, moved) = with_value(&named.graph, self.index, self.value);
         named.root = moved[named.root.0 as usize];
         named.guard = named.guard.map(|guard| moved[guard.0 as usize]);
         named.graph = graph;
         let left = (0..kernel.indices.len()).filter(|at| *at != self.index.0 as usize);
         Some(over(named, kernel, &left.collect::<Vec<_>>()))
     }
-}
-
-/// The conditions of a guard, those first that are looked at first.
-fn conditions(kernel: &Kernel) -> Vec<NodeId> {
-    let (mut all, mut open) = (vec![], Vec::from_iter(kernel.guard));
-    while let Some(condition) = open.pop() {
-        match both(kernel, condition) {
-            Some((first, second)) => open.extend([second, first]),
-            None => all.push(condition),
-        }
-    }
-    all
 }
