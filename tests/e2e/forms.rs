@@ -91,6 +91,15 @@ fn forms_that_cannot_be_are_told() {
     assert!(said.status != Some(0) && said.stdout.is_empty(), "{said}");
     std::fs::write(
         folder.join("p.ein"),
+        "input A: f64[30, 20] = uniform(0, 1)\ny[i] = sum[j] A[i,j]\noutput y\n",
+    )
+    .unwrap();
+    let none = ["p.ein", "--formats", "A=list"];
+    let said = run(einc_command(&["run"]).args(none).current_dir(folder));
+    let said = said.says(&["E0736", "`A` is read from no file"]);
+    assert!(said.status != Some(0) && said.stdout.is_empty(), "{said}");
+    std::fs::write(
+        folder.join("p.ein"),
         "dim N, M\ninput A: f64[N, M]\ny[i,j] = exp(A[i,j])\noutput y\n",
     )
     .unwrap();

@@ -231,6 +231,15 @@ output rows; output t; output s; output u
             "is no param of the program",
             "it holds head; the program has tail",
         ]);
+    write("none.ein", "input x: f64[2] = 1\noutput x\n");
+    let says = [
+        "E0706",
+        "nothing in it is a param of the program",
+        "it holds a, head; the program has no params",
+    ];
+    start(&["run", "none.ein", "--weights", "w.safetensors"])
+        .fails_with(1)
+        .says(&says);
     let missing = ["run", "more.ein", "--weights", "w.safetensors"];
     let more = "param tail: f32[2] = 7\nloss = sum[i,j] a[i,j]^2 + sum[j] (head[j] + tail[0])\n";
     let block = "train { loss: loss; steps: 1; optimizer: sgd(lr: 0.5) }\noutput tail\n";

@@ -6,15 +6,16 @@
 //! error[E0736]: `--formats A=list`: a.npy holds all elements of `A`
 //! ```
 
-use crate::{bind::Headers, settings::Settings};
+use crate::{bind::Headers, purpose::Purpose, settings::Settings};
 use einc_core::lists::{Form, FormChoice};
 use einc_diag::Diagnostic;
 
-/// The inputs that cannot be lists and are to be some.
+/// The inputs that cannot be lists and are to be some. Before a run, those that have no data yet may still become lists.
 pub fn impossible(
     settings: &Settings,
     headers: &Headers,
     chosen: &[FormChoice],
+    purpose: Purpose,
 ) -> Vec<Diagnostic> {
     let pinned = settings.criteria.formats.pinned.iter();
     let lists = pinned.filter(|(_, form)| **form == Form::List);
@@ -24,8 +25,12 @@ pub fn impossible(
                 format!("no statement can read `{name}` by its listed elements alone")
             }
             Some(_) => return None,
-            None if headers.get(name)?.listed.is_some() => return None,
-            None => format!("the data of `{name}` hold all its elements"),
+            None => match headers.get(name) {
+                Some(header) if header.listed.is_some() => return None,
+                Some(_) => format!("the data of `{name}` hold all its elements"),
+                None if purpose == Purpose::Run => format!("`{name}` is read from no file"),
+                None => return None,
+            },
         };
         let what = format!("`--formats {name}=list`: {what}");
         Some(Diagnostic::error("E0736", what))

@@ -115,7 +115,7 @@ pub fn check_for(
         &criteria.formats,
         &criteria.objective,
     );
-    let impossible = forms::impossible(settings, &headers, &forms);
+    let impossible = forms::impossible(settings, &headers, &forms, purpose);
     if !impossible.is_empty() {
         (checked, training) = (None, None);
         diagnostics.extend(impossible);

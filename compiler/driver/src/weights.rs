@@ -69,28 +69,30 @@ pub fn complete(all: &[Weights], params: &[&str]) -> Result<(), Diagnostic> {
     }
 }
 
-/// Looks whether each file that is given with a pattern holds a param of a program that matches.
+/// Looks whether each file holds a param of a program, that matches the pattern if it is given with one.
 ///
 /// # Errors
 /// E0706.
 pub fn used(all: &[Weights], params: &[&str]) -> Result<(), Diagnostic> {
     for weights in all {
-        let Some(pattern) = &weights.pattern else {
-            continue;
-        };
         let taken = of_file(weights)?;
-        if !taken.keys().any(|key| params.contains(&key.as_str())) {
-            let path = weights.path.display();
-            let message =
-                format!("{path}: what is called `{pattern}` in it is no param of the program");
-            let taken: Vec<&str> = taken.keys().map(String::as_str).collect();
-            let help = format!(
-                "it holds {}; the program has {}",
-                taken.join(", "),
-                params.join(", ")
-            );
-            return Err(Diagnostic::error("E0706", message).help(help));
+        if taken.keys().any(|key| params.contains(&key.as_str())) {
+            continue;
         }
+        let path = weights.path.display();
+        let message = match &weights.pattern {
+            Some(pattern) => {
+                format!("{path}: what is called `{pattern}` in it is no param of the program")
+            }
+            None => format!("{path}: nothing in it is a param of the program"),
+        };
+        let taken: Vec<&str> = taken.keys().map(String::as_str).collect();
+        let has = match params {
+            [] => "no params".to_owned(),
+            _ => params.join(", "),
+        };
+        let help = format!("it holds {}; the program has {has}", taken.join(", "));
+        return Err(Diagnostic::error("E0706", message).help(help));
     }
     Ok(())
 }

@@ -35,7 +35,12 @@ impl Rewritten<'_> {
 
     /// One of its operands.
     pub fn operand(&self, number: u32) -> &Tensor {
-        (self.rewriting.result()).tensor(self.operands[number as usize])
+        self.tensor(self.operands[number as usize])
+    }
+
+    /// A tensor of the new program.
+    pub fn tensor(&self, id: TensorId) -> &Tensor {
+        self.rewriting.result().tensor(id)
     }
 
     /// The operands, and one more.

@@ -18,6 +18,8 @@ const WRITTEN: &[Pass] = &[
     |program| search::select::select(program).settled(),
     search::single_points::named,
     search::invariant::once,
+    search::named_conditions::written,
+    search::one_hot::chosen,
     search::other_points::counted,
     search::group_values::at_places,
     rules::conditions::conditioned,

@@ -8,6 +8,7 @@
 //! ```text
 //! [k: 70 | n: 900] sum where(label[n] == k, x[n], 0.0)   ->   [k: 70 | n: 900] sum x[n] if label[n] == k
 //! [k: 70 | n: 900] sum label[n] == k as i64              ->   [k: 70 | n: 900] sum 1 if label[n] == k
+//! [k: 70 | n: 900] sum (label[n] == k as i64) * y[n]     ->   [k: 70 | n: 900] sum y[n] if label[n] == k
 //! [i: 70, j: 70 | k: 70] sum where(k <= i, A[i, k] * B[k, j], 0.0)   ->   [i: 70, j: 70 | k: 70] sum A[i, k] * B[k, j] if k <= i
 //! ```
 
@@ -78,20 +79,35 @@ fn both(kernel: &Kernel, condition: NodeId) -> Option<(NodeId, NodeId)> {
 
 /// The value that is reduced, and the condition: where it does not hold, the kernel's value leaves the reduction as it is.
 fn chosen(kernel: &mut Kernel, reduction: Reduction) -> Option<(NodeId, NodeId)> {
-    let graph = &mut kernel.graph;
-    let dtype = graph.dtype(kernel.root);
-    match graph.node(kernel.root).clone() {
+    let root = kernel.root;
+    match kernel.graph.node(root) {
         Node::Constant(_) => None,
         // These ask for a point at which a condition holds, or at which it does not.
         _ if matches!(reduction, Reduction::Any | Reduction::All) => {
             let is_any = reduction == Reduction::Any;
             let condition = match is_any {
-                true => kernel.root,
-                false => negated(kernel, kernel.root),
+                true => root,
+                false => negated(kernel, root),
             };
             let found = Node::Constant(Scalar::Bool(is_any));
-            Some((kernel.graph.add(found, dtype), condition))
+            Some((kernel.graph.add(found, DType::Bool), condition))
         }
+        Node::Apply(Function::Mul, _) if reduction == Reduction::Sum => {
+            let product = chosen_factor(kernel)?;
+            let mut others = product.others.iter();
+            let is_nothing =
+                others.all(|other| is_finite(kernel, *other) && !may_fault_in(kernel, *other));
+            is_nothing.then_some((product.value, product.condition))
+        }
+        _ => of_choice(kernel, root, reduction),
+    }
+}
+
+/// The value that a node chooses, and the condition: where it does not hold, the node's value leaves the reduction as it is.
+fn of_choice(kernel: &mut Kernel, node: NodeId, reduction: Reduction) -> Option<(NodeId, NodeId)> {
+    let graph = &mut kernel.graph;
+    let dtype = graph.dtype(node);
+    match graph.node(node).clone() {
         Node::Apply(Function::Select, parts) => {
             let neutral = Node::Constant(neutral(reduction, dtype)?);
             if *graph.node(parts[2]) == neutral {
@@ -105,13 +121,81 @@ fn chosen(kernel: &mut Kernel, reduction: Reduction) -> Option<(NodeId, NodeId)>
         Node::Convert(truth)
             if graph.dtype(truth) == DType::Bool && reduction == Reduction::Sum =>
         {
-            let one = match dtype.is_float() {
-                true => Scalar::Float(1.0),
-                false => Scalar::Int(1),
-            };
-            Some((graph.add(Node::Constant(one), dtype), truth))
+            Some((graph.add(Node::Constant(one(dtype)), dtype), truth))
         }
         _ => None,
+    }
+}
+
+/// A product of which one factor is 0 where a condition does not hold.
+pub(crate) struct ChosenFactor {
+    pub(crate) condition: NodeId,
+    /// The product where the condition holds.
+    pub(crate) value: NodeId,
+    /// The other factors: where these are finite and the condition does not hold, the product is 0.
+    pub(crate) others: Vec<NodeId>,
+}
+
+/// The value of a kernel as such a product, if it is one.
+pub(crate) fn chosen_factor(kernel: &mut Kernel) -> Option<ChosenFactor> {
+    let Node::Apply(Function::Mul, sides) = kernel.graph.node(kernel.root).clone() else {
+        return None;
+    };
+    factor(kernel, &sides)
+}
+
+fn factor(kernel: &mut Kernel, sides: &[NodeId]) -> Option<ChosenFactor> {
+    (0..2).find_map(|at| {
+        let (side, other) = (sides[at], sides[1 - at]);
+        let mut product = match kernel.graph.node(side).clone() {
+            Node::Apply(Function::Mul, sides) => factor(kernel, &sides)?,
+            _ => {
+                let (value, condition) = of_choice(kernel, side, Reduction::Sum)?;
+                ChosenFactor {
+                    condition,
+                    value,
+                    others: vec![],
+                }
+            }
+        };
+        let graph = &mut kernel.graph;
+        let dtype = graph.dtype(side);
+        product.value = match *graph.node(product.value) == Node::Constant(one(dtype)) {
+            true => other,
+            false => {
+                let mut sides = [product.value; 2];
+                sides[1 - at] = other;
+                graph.add(Node::Apply(Function::Mul, sides.to_vec()), dtype)
+            }
+        };
+        product.others.push(other);
+        Some(product)
+    })
+}
+
+/// Returns true if a value is known to be neither infinite nor NaN.
+pub(crate) fn is_finite(kernel: &Kernel, node: NodeId) -> bool {
+    let graph = &kernel.graph;
+    let dtype = graph.dtype(node);
+    match graph.node(node) {
+        _ if !dtype.is_float() => true,
+        Node::Constant(value) => value.as_f64().is_finite(),
+        // The greatest whole numbers are beyond the range of f16.
+        Node::Convert(from) => match graph.dtype(*from) {
+            DType::Bool => true,
+            of => !of.is_float() && matches!(dtype, DType::F32 | DType::F64),
+        },
+        Node::Apply(Function::Select, parts) => {
+            parts[1..].iter().all(|part| is_finite(kernel, *part))
+        }
+        _ => false,
+    }
+}
+
+fn one(dtype: DType) -> Scalar {
+    match dtype.is_float() {
+        true => Scalar::Float(1.0),
+        false => Scalar::Int(1),
     }
 }
 

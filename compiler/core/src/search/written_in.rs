@@ -9,7 +9,7 @@
 //! t: f32[9, 4] = [i: 9, k: 4] exp(x[i, k]);  y: f32[4] = [k: 4 | i: 9] max t[i, k]   ->   y: f32[4] = [k: 4 | i: 9] max exp(x[i, k])
 //! ```
 
-use crate::einsum::{BlockId, Definition, Program, Rewriting, TensorId, canonical};
+use crate::einsum::{BlockId, Definition, Program, Rewriting, Tensor, TensorId, canonical};
 use crate::rules::may_fault;
 use ein_plan::{Graph, Kernel, Node, NodeId};
 use std::collections::HashMap;
@@ -65,26 +65,40 @@ fn taken_in(
     let program = rewriting.result();
     (0u32..).zip(operands).find_map(|(number, id)| {
         let tensor = program.tensor(*id);
-        let Definition::Statement {
-            kernel: inner,
-            operands: read,
-        } = &tensor.definition
-        else {
-            return None;
-        };
-        let by_itself = inner.reduction.is_none()
-            && inner.guard.is_none()
-            && inner.library().is_none()
-            && inner.graph.dtype(inner.root) == tensor.dtype;
+        let (inner, read) = element_wise(tensor)?;
         let once = readers.get(&tensor.name) == Some(&1) && tensor.block == block;
         let small = kernel.graph.len() + inner.graph.len() <= MOST_NODES;
-        let wanted = by_itself && once && small && goes_across(kernel, number);
-        (wanted && !may_fault(inner)).then(|| (number, (inner.clone(), read.clone())))
+        let wanted = once && small && goes_across(kernel, number);
+        wanted.then(|| (number, (inner.clone(), read.to_vec())))
     })
+}
+
+/// The statement of a tensor, if each of its elements is a value by itself that cannot stop the run.
+pub(super) fn element_wise(tensor: &Tensor) -> Option<(&Kernel, &[TensorId])> {
+    let Definition::Statement { kernel, operands } = &tensor.definition else {
+        return None;
+    };
+    let by_itself = kernel.reduction.is_none()
+        && kernel.guard.is_none()
+        && kernel.library().is_none()
+        && kernel.graph.dtype(kernel.root) == tensor.dtype;
+    (by_itself && !may_fault(kernel)).then_some((kernel, operands))
 }
 
 /// Returns whether a kernel reads an operand once at each of its points, all of them inside, and not by the rows of its result.
 fn goes_across(kernel: &Kernel, operand: u32) -> bool {
+    let all_points = |positions: &[NodeId]| {
+        positions.len() == kernel.indices.len() && kernel.rows_read(positions) == 0
+    };
+    is_read_plainly(kernel, operand, all_points)
+}
+
+/// Returns whether a kernel reads an operand along indices alone, each once and all of them inside, with positions that meet a condition.
+pub(super) fn is_read_plainly(
+    kernel: &Kernel,
+    operand: u32,
+    also: impl Fn(&[NodeId]) -> bool,
+) -> bool {
     kernel.graph.iter().all(|(_, node, _)| {
         let Node::Read {
             operand: read,
@@ -108,12 +122,12 @@ fn goes_across(kernel: &Kernel, operand: u32) -> bool {
                 _ => return false,
             }
         }
-        positions.len() == kernel.indices.len() && kernel.rows_read(positions) == 0
+        also(positions)
     })
 }
 
 /// The statement that computes one of its operands.
-fn with(
+pub(super) fn with(
     kernel: &Kernel,
     operands: &[TensorId],
     operand: u32,

@@ -94,8 +94,9 @@ pub(super) fn beginning(
             };
         }
         Prepared::Plan(plan) => {
-            let names: Vec<&str> = sources(plan).iter().map(|(name, _)| *name).collect();
-            weights::used(&settings.weights, &names)
+            let names = sources(plan).into_iter().map(|(name, _)| name);
+            let params: Vec<&str> = names.filter(|name| !is_input(program, name)).collect();
+            weights::used(&settings.weights, &params)
                 .map_err(|error| Failure::wrong(vec![error]))?;
             if settings.inference
                 && let Some(param) = without_data(plan, program, (settings, &weights))
@@ -162,17 +163,18 @@ fn without_data<'p>(
     program: &Program,
     (settings, weights): (&Settings, &BTreeMap<String, FileRef>),
 ) -> Option<&'p str> {
-    let items = program.sources.files.first().map(|file| &file.ast.items);
-    let is_input = |name: &str| {
-        let mut items = items.into_iter().flatten();
-        items
-            .any(|item| matches!(&item.kind, ItemKind::Input { name: own, .. } if own.text == name))
-    };
     let unbound = sources(plan).into_iter();
     let mut unbound = unbound.filter(|(_, source)| matches!(source, Source::Unbound));
     let given = |name: &str| settings.inputs.contains_key(name) || weights.contains_key(name);
-    let (name, _) = unbound.find(|(name, _)| !given(name) && !is_input(name))?;
+    let (name, _) = unbound.find(|(name, _)| !given(name) && !is_input(program, name))?;
     Some(name)
+}
+
+/// Returns true if a program declares an input of this name.
+fn is_input(program: &Program, name: &str) -> bool {
+    let items = program.sources.files.first().map(|file| &file.ast.items);
+    let mut items = items.into_iter().flatten();
+    items.any(|item| matches!(&item.kind, ItemKind::Input { name: own, .. } if own.text == name))
 }
 
 /// The tensors that a plan begins with, by full name.

@@ -131,12 +131,28 @@ impl<'a> Checker<'a> {
                 let x = self.source_arguments(scope, name, arguments, &["lo", "hi"], span)?;
                 if dtype.is_integer() {
                     self.whole_ends(dtype, (x[0], x[1]), span)?;
+                } else if x[1] < x[0] {
+                    let message = format!(
+                        "`uniform({}, {})` has its ends the wrong way round",
+                        x[0], x[1]
+                    );
+                    let lower = "the lower end stands first";
+                    self.report
+                        .push(Diagnostic::error("E0207", message).at(span, lower));
+                    return None;
                 }
                 ready(Source::Uniform { lo: x[0], hi: x[1] })
             }
             _ if !dtype.is_float() => wrong(self, "makes floating-point numbers"),
             "normal" => {
                 let x = self.source_arguments(scope, name, arguments, &["mean", "std"], span)?;
+                if x[1] < 0.0 {
+                    let message = format!("{} is not a standard deviation", x[1]);
+                    let diagnostic = Diagnostic::error("E0207", message);
+                    self.report
+                        .push(diagnostic.at(span, "it must be 0 or more"));
+                    return None;
+                }
                 ready(Source::Normal {
                     mean: x[0],
                     std: x[1],
