@@ -12,15 +12,15 @@
 mod fourier;
 mod listed;
 mod order;
+mod ordered;
 mod quicksort;
 
 use crate::parallel;
 use crate::{Chunk, Fault, KernelError};
-use ein_array::{Array, Data, each_data};
+use ein_array::{Array, Data};
 use ein_matrix::{Matrix, Problem, Real};
 use ein_plan::library::Argument;
 use ein_plan::{DType, Function, IndexId, Kernel, Library, Scalar};
-use order::{Ranked, Row};
 use std::borrow::Cow;
 
 /// Evaluates a kernel that is a library operation, on ranges of its indices.
@@ -62,9 +62,6 @@ pub(crate) fn run(
         _ => call.matrices::<f32>(),
     }
 }
-
-/// Elements of rows that are sorted by one task.
-const ROWS: usize = 1 << 14;
 
 /// What calls give, by the point of each.
 type Results<T> = Result<Vec<(Vec<u64>, Vec<T>)>, KernelError>;
@@ -132,19 +129,26 @@ struct Call<'a> {
 impl Call<'_> {
     /// Every point of these indices, in row-major order; of the others the first.
     fn points(&self, indices: &[IndexId]) -> Vec<Vec<u64>> {
-        let first: Vec<u64> = self.ranges.iter().map(|(start, _)| *start).collect();
-        let lengths = indices.iter().map(|i| self.ranges[i.0 as usize].1);
-        let count: u64 = lengths.product();
-        let point = |mut number: u64| {
-            let mut point = first.clone();
-            for index in indices.iter().rev() {
-                let (start, length) = self.ranges[index.0 as usize];
-                point[index.0 as usize] = start + number % length;
-                number /= length;
-            }
-            point
-        };
-        (0..count).map(point).collect()
+        let all = 0..self.count(indices);
+        all.map(|number| self.point(indices, number)).collect()
+    }
+
+    /// The number of these points.
+    fn count(&self, indices: &[IndexId]) -> usize {
+        let lengths = indices.iter().map(|i| self.ranges[i.0 as usize].1 as usize);
+        lengths.product()
+    }
+
+    /// One of them, by its number.
+    fn point(&self, indices: &[IndexId], number: usize) -> Vec<u64> {
+        let mut point: Vec<u64> = self.ranges.iter().map(|(start, _)| *start).collect();
+        let mut number = number as u64;
+        for index in indices.iter().rev() {
+            let (start, length) = self.ranges[index.0 as usize];
+            point[index.0 as usize] = start + number % length;
+            number /= length;
+        }
+        point
     }
 
     /// Batch indices that the first argument depends on, and the others.
@@ -158,14 +162,20 @@ impl Call<'_> {
     fn place(&self, argument: &Argument, point: &[u64]) -> (usize, Vec<usize>) {
         let chunk = &self.operands[argument.operand as usize];
         let strides = chunk.columns[0].strides();
-        let mut offset = 0;
-        for ((index, start), stride) in argument.at.iter().zip(&chunk.start).zip(&strides) {
-            if let Some(index) = index {
-                offset += (point[index.0 as usize] - start) as usize * stride;
-            }
-        }
+        let offset = self.offset(argument, point, &strides);
         let strides = argument.whole.iter().map(|dim| strides[*dim]).collect();
         (offset, strides)
+    }
+
+    /// Where an argument's matrix begins in its chunk, which has these strides.
+    fn offset(&self, argument: &Argument, point: &[u64], strides: &[usize]) -> usize {
+        let start = &self.operands[argument.operand as usize].start;
+        let along = argument.at.iter().zip(start).zip(strides);
+        let along = along.filter_map(|((index, start), stride)| {
+            let at = point[(*index)?.0 as usize] - start;
+            Some(at as usize * stride)
+        });
+        along.sum()
     }
 
     /// An argument's matrix at a point; its elements must be finite.
@@ -264,68 +274,6 @@ impl Call<'_> {
         }
         let solutions = T::solve(a, &sides).map_err(|problem| self.error(problem, point))?;
         Ok(points.into_iter().zip(solutions).collect())
-    }
-
-    /// `argsort`, `sort` and `topk`.
-    fn ordered(&self, column: &Array) -> Array {
-        let argument = &self.library.arguments[0];
-        let count = self.library.matrix(self.kernel, 0).0 as usize;
-        let own = self.library.own[0].0 as usize;
-        let chosen = self.kernel.indices[own].extent as usize;
-        each_data!(column.data(), values => {
-            let row = |point: &[u64]| {
-                let (offset, strides) = self.place(argument, point);
-                Row {
-                    values: &values[offset..],
-                    stride: strides[0],
-                    count,
-                }
-            };
-            if self.library.operation == Function::Sort {
-                return self.of_rows(|point| order::values(row(point)));
-            }
-            self.of_rows(|point| {
-                let row = row(point);
-                let ranks = |first: usize, to: &mut [u64]| row.each(first, to, Ranked::wide_rank);
-                match self.library.operation {
-                    Function::Topk => order::largest(count, chosen, &ranks),
-                    _ => order::ascending(count, &ranks),
-                }
-            })
-        })
-    }
-
-    /// The result of which each call gives a row.
-    fn of_rows<T: Ranked>(&self, call: impl Fn(&[u64]) -> Vec<T> + Sync) -> Array {
-        let points = self.points(&self.library.batch);
-        let own = self.library.own[0];
-        let extent = self.kernel.indices[own.0 as usize].extent;
-        let length = (extent as usize).max(1);
-        let is_last = own.0 + 1 == self.kernel.output_rank;
-        let all = match &points[..] {
-            [point] if self.is_whole() => call(point),
-            _ if is_last && self.ranges[own.0 as usize] == (0, extent) => {
-                let mut all = vec![T::default(); points.len() * extent as usize];
-                let each = (ROWS / length).max(1);
-                parallel::chunks_mut(&mut all, each * length, |part, to| {
-                    for (row, point) in to.chunks_mut(length).zip(&points[part * each..]) {
-                        row.copy_from_slice(&call(point));
-                    }
-                });
-                all
-            }
-            _ => {
-                let rows = parallel::map(points.len(), |number| call(&points[number]));
-                let mut all = vec![T::default(); self.shape().iter().product()];
-                let writer = Writer::new(self);
-                for (point, row) in points.iter().zip(rows) {
-                    writer.each(point, |to, from| all[to] = row[from]);
-                }
-                all
-            }
-        };
-        Array::new(self.shape(), T::data(all))
-            .expect("a call gives as many elements as its index has values")
     }
 
     /// `find`, for all calls at once.

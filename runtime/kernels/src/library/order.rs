@@ -30,7 +30,7 @@ pub(super) trait Ranked: Copy + Default + Send + Sync + 'static {
     /// A number that compares as the value does.
     type Rank: Number;
     /// A value of each kind of those that are equal but may differ in their bits.
-    const EQUALS: &[Self];
+    const EQUALS: [Option<Self>; 2];
     fn rank(self) -> Self::Rank;
     /// A value that has this rank.
     fn of(rank: Self::Rank) -> Self;
@@ -43,7 +43,7 @@ macro_rules! ranked {
     ($($float:ident $variant:ident $bits:ident $signed:ident),*; $($integer:ident $own:ident $unsigned:ident),*) => {
         $(impl Ranked for $float {
             type Rank = $bits;
-            const EQUALS: &[$float] = &[$float::from_bits(0), $float::NAN];
+            const EQUALS: [Option<$float>; 2] = [Some($float::from_bits(0)), Some($float::NAN)];
             #[inline(always)]
             fn rank(self) -> $bits {
                 if self.is_nan() {
@@ -71,7 +71,7 @@ macro_rules! ranked {
         })*
         $(impl Ranked for $integer {
             type Rank = $unsigned;
-            const EQUALS: &[$integer] = &[];
+            const EQUALS: [Option<$integer>; 2] = [None; 2];
             #[inline(always)]
             fn rank(self) -> $unsigned {
                 self.wrapping_sub($integer::MIN) as $unsigned
@@ -130,17 +130,15 @@ pub(super) fn values<T: Ranked>(row: Row<'_, T>) -> Vec<T> {
         }),
     }
     sort(&mut ranks);
-    let equal: Vec<(T::Rank, Range<usize>)> = (T::EQUALS.iter())
-        .map(|value| {
-            let equal = value.rank();
-            let first = ranks.partition_point(|rank| *rank < equal);
-            let end = ranks.partition_point(|rank| *rank <= equal);
-            (equal, first..end)
-        })
-        .collect();
+    let equal = T::EQUALS.map(|value| {
+        let equal = value?.rank();
+        let first = ranks.partition_point(|rank| *rank < equal);
+        let end = first + ranks[first..].partition_point(|rank| *rank == equal);
+        (first < end).then_some((equal, first..end))
+    });
     // In the place of the ranks, where values are as large.
     let mut sorted: Vec<T> = ranks.into_iter().map(T::of).collect();
-    for (equal, places) in equal.into_iter().filter(|(_, places)| !places.is_empty()) {
+    for (equal, places) in equal.into_iter().flatten() {
         let all = row.values.iter().step_by(row.stride.max(1)).take(row.count);
         let own = all.filter(|value| value.rank() == equal);
         let to = sorted[places].iter_mut();
@@ -217,6 +215,11 @@ fn blocks(part: Range<usize>, ranks: Ranks, mut each: impl FnMut(usize, u64)) {
 
 /// Positions ordered by rank, those of equal rank ascending.
 fn order(count: usize, ranks: Ranks) -> Vec<u64> {
+    if count <= BLOCK {
+        let mut known = vec![0; count];
+        ranks(0, &mut known);
+        return order_of(known);
+    }
     let part_of = |part: usize| part * TASK..count.min((part + 1) * TASK);
     let ends = parallel::map(count.div_ceil(TASK), |part| {
         let (mut least, mut greatest) = (u64::MAX, 0);
@@ -227,45 +230,97 @@ fn order(count: usize, ranks: Ranks) -> Vec<u64> {
     });
     let least = ends.iter().map(|ends| ends.0).min().unwrap_or(u64::MAX);
     let greatest = ends.iter().map(|ends| ends.1).max().unwrap_or(0);
-    let bits = bits(count.saturating_sub(1) as u64);
-    // How many bits of a rank have no room before the position.
-    let hidden = self::bits(greatest.wrapping_sub(least)).saturating_sub(64 - bits);
-    let position = |number: u64| number & !(u64::MAX.checked_shl(bits).unwrap_or(0));
+    let leading = Leading::of(count, least, greatest);
     let mut numbers = vec![0; count];
     parallel::chunks_mut(&mut numbers, TASK, |part, to| {
         let mut to = to.iter_mut();
         blocks(part_of(part), ranks, |at, rank| {
-            let leading = (rank - least) >> hidden;
             if let Some(to) = to.next() {
-                *to = leading.checked_shl(bits).unwrap_or(0) | at as u64;
+                *to = leading.number(at, rank);
             }
         });
     });
     sort(&mut numbers);
-    let leading = |number: u64| number.checked_shr(bits).unwrap_or(0);
-    let settle = |part: &mut [u64]| {
-        if hidden > 0 {
-            for run in part.chunk_by_mut(|a, b| leading(*a) == leading(*b)) {
-                settle_run(run, position, ranks);
-            }
-        }
-        part.iter_mut()
-            .for_each(|number| *number = position(*number));
-    };
     let mut parts = vec![];
     let mut rest = &mut numbers[..];
     while !rest.is_empty() {
         // A run is in one part.
         let mut end = TASK.min(rest.len());
-        while end < rest.len() && leading(rest[end]) == leading(rest[end - 1]) {
+        while end < rest.len() && leading.agree(rest[end], rest[end - 1]) {
             end += 1;
         }
         let part;
         (part, rest) = rest.split_at_mut(end);
         parts.push(part);
     }
-    parallel::items(parts, |_, part| settle(part));
+    parallel::items(parts, |_, part| leading.settle(part, ranks));
     numbers
+}
+
+/// The positions of a few ranks in the order of these, by one thread.
+fn order_of(known: Vec<u64>) -> Vec<u64> {
+    let least = known.iter().copied().min().unwrap_or(u64::MAX);
+    let greatest = known.iter().copied().max().unwrap_or(0);
+    let leading = Leading::of(known.len(), least, greatest);
+    let numbers = known.iter().enumerate();
+    let numbers = numbers.map(|(at, rank)| leading.number(at, *rank));
+    let mut numbers: Vec<u64> = numbers.collect();
+    u64::sort(&mut numbers);
+    leading.settle(&mut numbers, &|first, to| {
+        to.copy_from_slice(&known[first..][..to.len()]);
+    });
+    numbers
+}
+
+/// Which bits of a rank a number holds before a position.
+#[derive(Clone, Copy)]
+struct Leading {
+    /// The least rank.
+    least: u64,
+    /// How many bits of a rank have no room before the position.
+    hidden: u32,
+    /// How many bits a position has.
+    bits: u32,
+}
+
+impl Leading {
+    fn of(count: usize, least: u64, greatest: u64) -> Leading {
+        let bits = bits(count.saturating_sub(1) as u64);
+        let hidden = self::bits(greatest.wrapping_sub(least)).saturating_sub(64 - bits);
+        Leading {
+            least,
+            hidden,
+            bits,
+        }
+    }
+
+    #[inline]
+    fn number(self, at: usize, rank: u64) -> u64 {
+        let leading = (rank - self.least) >> self.hidden;
+        leading.checked_shl(self.bits).unwrap_or(0) | at as u64
+    }
+
+    fn position(self, number: u64) -> u64 {
+        number & !(u64::MAX.checked_shl(self.bits).unwrap_or(0))
+    }
+
+    /// Returns true if two numbers hold the same bits of their ranks.
+    fn agree(self, a: u64, b: u64) -> bool {
+        let leading = |number: u64| number.checked_shr(self.bits).unwrap_or(0);
+        leading(a) == leading(b)
+    }
+
+    /// Makes positions of sorted numbers, in the order of their whole ranks.
+    fn settle(self, numbers: &mut [u64], ranks: Ranks) {
+        if self.hidden > 0 {
+            for run in numbers.chunk_by_mut(|a, b| self.agree(*a, *b)) {
+                settle_run(run, |number| self.position(number), ranks);
+            }
+        }
+        numbers
+            .iter_mut()
+            .for_each(|number| *number = self.position(*number));
+    }
 }
 
 /// Sorts numbers: the lower half and the upper half of many by tasks of their own, as long as there are threads for more.
