@@ -501,3 +501,24 @@ fn a_loop_is_shown_with_what_a_round_costs() {
     let all = report.steps.iter().map(|step| step.transfer * step.times);
     assert_eq!(all.sum::<u64>(), report.cost.transfer);
 }
+
+/// A run whose steps are timed takes no other loops than one that is not looked at.
+#[test]
+fn rounds_in_one_piece_have_one_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("p.ein");
+    let text = "input x: f64[4] = 1\nrepeat t < 1000 {\n  state s[i] = x[i]\n  next s[i] = s[i] / 2\n}\noutput s\n";
+    std::fs::write(&source, text).unwrap();
+    let times = |more: &[&str]| {
+        let arguments = [&["run", source.to_str().unwrap(), "--stats"], more].concat();
+        let said = einc(&arguments).success().stderr;
+        let lines = said.lines().filter(|line| line.starts_with("stats: step "));
+        let lines: Vec<String> = lines.map(String::from).collect();
+        let often = lines.iter().filter(|line| line.contains(": 1000 times"));
+        (often.count(), lines.len())
+    };
+    let (often, all) = times(&[]);
+    assert!(often == 0 && all > 0, "{often} of {all}");
+    let (often, _) = times(&["--check-nan"]);
+    assert!(often > 0, "{often}");
+}

@@ -95,11 +95,6 @@ impl Recorder {
         (self.note != Note::Nothing).then(Instant::now)
     }
 
-    /// Returns whether it notes anything.
-    pub fn notes(&self) -> bool {
-        self.note != Note::Nothing
-    }
-
     /// The step that began then has been taken; so many bytes are held.
     pub fn ends(&self, (plan, step): (u32, usize), began: Option<Instant>, held: u64) {
         let Some(began) = began else { return };

@@ -84,6 +84,8 @@ pub(crate) struct WholeRounds {
     pub collected: Vec<u32>,
     /// The loop as the device runs it.
     pub prepared: Box<dyn PreparedRounds>,
+    /// The step whose time is that of all rounds: the first value that is had behind the loop.
+    pub timed: usize,
 }
 
 impl WholeRounds {
@@ -91,7 +93,13 @@ impl WholeRounds {
         let rounds = plan.small_rounds(block).ok()?;
         let values = 0..plan.repeat(block).block.collected.len() as u32;
         let wanted = |number: &u32| plan.collected_kind(block, *number).is_some();
+        let is_behind = |step: &Step| match &step.operation {
+            Operation::Loop { value } => value.block() == block && value.is_behind(),
+            _ => false,
+        };
+        let behind = plan.steps.iter().position(is_behind);
         Some(WholeRounds {
+            timed: behind.unwrap_or(plan.repeat(block).first as usize),
             collected: values.filter(wanted).collect(),
             prepared: device.prepare_rounds(&rounds)?,
             rounds,

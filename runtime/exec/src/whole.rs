@@ -15,8 +15,8 @@ use ein_plan::BlockId;
 use ein_plan::small_rounds::Ended;
 
 impl Walker<'_> {
-    /// Makes rounds of a loop until there are `most`, as far as the device makes them in one piece and nobody looks at steps; whether the
-    /// loop has ended before.
+    /// Makes rounds of a loop until there are `most`, as far as the device makes them in one piece and nobody looks at the values of steps; whether
+    /// the loop has ended before. Their time is noted as that of the first value that is had behind the loop.
     pub fn whole_rounds(
         &mut self,
         block: BlockId,
@@ -27,8 +27,7 @@ impl Walker<'_> {
         let Some(whole) = &schedule.whole[block.0 as usize] else {
             return Ok(false);
         };
-        let noted = self.recorder.is_some_and(|(recorder, _)| recorder.notes());
-        if self.failure.is_some() || self.looking || self.options.check_nan || noted {
+        if self.failure.is_some() || self.looking || self.options.check_nan {
             return Ok(false);
         }
         let states = (0..whole.rounds.body.states.len() as u32).map(|n| Name::State(block, n));
@@ -41,6 +40,7 @@ impl Walker<'_> {
         if !given.chain(carried).all(|name| self.store.has(name)) {
             return Ok(false);
         }
+        let began = self.recorder.and_then(|(recorder, _)| recorder.begins());
         let mut own = self.buffers(&states)?;
         let mut rooms = self.buffers(&collected)?;
         let given = self.given(whole)?;
@@ -59,6 +59,7 @@ impl Walker<'_> {
             let tuples = [(vec![], vec![buffer])];
             self.store.insert(name, tuples.into());
         }
+        self.note(whole.timed, began);
         Ok(now.ended == Ended::Until)
     }
 
