@@ -342,6 +342,17 @@ fn usage_errors_have_status_2() {
 }
 
 #[test]
+fn a_const_that_is_a_tensor_takes_no_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "const w = [1.0, 2, 3]\ny[i] = w[i] * 2\noutput y\n";
+    let program = write(&folder, "p.ein", text);
+    let refused = einc(&["run", program.to_str().unwrap(), "--set", "w=3"]);
+    refused
+        .fails_with(2)
+        .says(&["E0711", "`w` is a tensor, not a number", "--input w=FILE"]);
+}
+
+#[test]
 fn a_name_has_one_value() {
     let twice = [
         ("--dim", "N=3", "N=4"),

@@ -29,6 +29,8 @@ pub struct Names<'a> {
     pub dims: Vec<&'a Name>,
     /// Consts.
     pub constants: Vec<&'a Name>,
+    /// Those of them that are tensors.
+    pub constant_tensors: Vec<&'a str>,
     /// Inputs, then params.
     pub inputs: Vec<Input>,
     /// Outputs.
@@ -54,7 +56,17 @@ pub fn names(program: &Program) -> Names<'_> {
                 names.definitions.extend(known(item));
             }
             ItemKind::Dim { name, .. } => names.dims.push(name),
-            ItemKind::Const { target, .. } => names.constants.push(&target.name),
+            ItemKind::Const { target, ty, value } => {
+                names.constants.push(&target.name);
+                let shape = match ty {
+                    Some(Type::Tensor { shape, .. }) => shape.as_ref(),
+                    _ => None,
+                };
+                let is_list = matches!(&*value.kind, ExprKind::List(_));
+                if is_list || shape.is_some() || target.positions.is_some() {
+                    names.constant_tensors.push(&target.name.text);
+                }
+            }
             ItemKind::Output { name, on, .. } => {
                 names.outputs.push(output_name(name, on.as_deref()));
             }
@@ -123,6 +135,17 @@ pub fn unknown(program: &Program, settings: &Settings) -> Vec<Diagnostic> {
             Diagnostic::error("E0711", message)
         })
         .collect();
+    let tensors = names.constant_tensors.iter();
+    found.extend(
+        tensors
+            .filter(|name| settings.constants.contains_key(**name))
+            .map(|name| {
+                let message = format!("`--set {name}=…`: `{name}` is a tensor, not a number");
+                let help =
+                    format!("declare it as an input, and give it a file: `--input {name}=FILE`");
+                Diagnostic::error("E0711", message).help(help)
+            }),
+    );
     let mut look = |option: &str, what: &str, given: Vec<&String>, known: &[String]| {
         for name in given {
             // Which params an instance owns is known once it is made.
