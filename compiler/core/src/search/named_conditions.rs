@@ -24,7 +24,7 @@ pub fn written(program: &Program) -> Program {
         let kernel = statement.kernel;
         kernel.reduction.filter(|_| kernel.library().is_none())?;
         let mut whole = (kernel.clone(), statement.operands.to_vec());
-        // What is read elsewhere than before is another operand, so each is looked at once.
+        // Operands that a condition brings along stand behind the others, so each operand of the statement is looked at once.
         for id in statement.operands {
             let tensor = statement.tensor(*id);
             let number = whole.1.iter().position(|of| of == id);

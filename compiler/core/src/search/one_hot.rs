@@ -47,11 +47,11 @@ struct OneHot {
     condition: NodeId,
     /// The product where the condition holds.
     value: NodeId,
-    /// Whether one of the other factors is infinite or NaN, as a number.
+    /// 1 where one of the other factors is infinite or NaN, else 0.
     odd: NodeId,
     /// The indices that tell the points apart at which these are looked at, those of the result first.
     looked_at: Vec<usize>,
-    /// What the sum is multiplied or divided by, the first of it last.
+    /// Factors and divisors of the sum as a whole, the innermost one last.
     outside: Vec<(Function, NodeId)>,
 }
 
@@ -60,7 +60,9 @@ impl OneHot {
         let dtype = kernel.graph.dtype(kernel.root);
         let is_sum = matches!(kernel.reduction?, Reduction::Sum | Reduction::Mean);
         let plain = kernel.finish && kernel.guard.is_none() && kernel.output == [dtype];
-        if !is_sum || !plain || !dtype.is_float() || may_fault(kernel) {
+        // The bits of a number tell so many indices apart.
+        let few = kernel.indices.len() < 128;
+        if !few || !is_sum || !plain || !dtype.is_float() || may_fault(kernel) {
             return None;
         }
         let mut kernel = kernel.clone();
