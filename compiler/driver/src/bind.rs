@@ -135,17 +135,7 @@ pub fn unknown(program: &Program, settings: &Settings) -> Vec<Diagnostic> {
             Diagnostic::error("E0711", message)
         })
         .collect();
-    let tensors = names.constant_tensors.iter();
-    found.extend(
-        tensors
-            .filter(|name| settings.constants.contains_key(**name))
-            .map(|name| {
-                let message = format!("`--set {name}=…`: `{name}` is a tensor, not a number");
-                let help =
-                    format!("declare it as an input, and give it a file: `--input {name}=FILE`");
-                Diagnostic::error("E0711", message).help(help)
-            }),
-    );
+    found.extend(numbers_for_tensors(&names.constant_tensors, settings));
     let mut look = |option: &str, what: &str, given: Vec<&String>, known: &[String]| {
         for name in given {
             // Which params an instance owns is known once it is made.
@@ -210,6 +200,18 @@ pub fn unknown(program: &Program, settings: &Settings) -> Vec<Diagnostic> {
         &definitions,
     );
     found
+}
+
+/// Consts that are tensors, and to which the command line gives a number.
+fn numbers_for_tensors(tensors: &[&str], settings: &Settings) -> Vec<Diagnostic> {
+    let given = tensors.iter();
+    let given = given.filter(|name| settings.constants.contains_key(**name));
+    let wrong = given.map(|name| {
+        let message = format!("`--set {name}=…`: `{name}` is a tensor, not a number");
+        let help = format!("declare it as an input, and give it a file: `--input {name}=FILE`");
+        Diagnostic::error("E0711", message).help(help)
+    });
+    wrong.collect()
 }
 
 /// The types and shapes of the data that are there.

@@ -34,6 +34,7 @@ pub mod invariant;
 pub mod known;
 mod lifted;
 pub mod machine;
+pub mod masked_products;
 pub mod means;
 mod meeting;
 pub mod memory_order;
@@ -73,6 +74,7 @@ mod table;
 pub mod transfer;
 mod turns;
 pub mod values_in_order;
+pub mod weights;
 pub mod windows;
 pub mod written_in;
 

@@ -11,6 +11,7 @@ mod exact;
 mod group_positions;
 mod groups;
 mod limits;
+mod masked_products;
 mod means;
 mod named;
 mod named_conditions;
@@ -29,6 +30,7 @@ mod short;
 mod single_points;
 mod sums;
 mod values_in_order;
+mod weights;
 mod windows;
 
 use einc_core::einsum::{Program, parse::parse, verify::verify};
