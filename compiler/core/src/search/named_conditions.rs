@@ -47,7 +47,11 @@ fn condition(tensor: &Tensor) -> Option<(&Kernel, &[TensorId])> {
     let graph = &kernel.graph;
     let is_condition = match graph.node(kernel.root) {
         Node::Convert(of) => graph.dtype(*of) == DType::Bool,
-        Node::Apply(Function::Select, _) => true,
+        // A value that data say is named where it is NaN.
+        Node::Apply(Function::Select, parts) => {
+            let mut values = parts[1..].iter();
+            values.all(|value| matches!(graph.node(*value), Node::Constant(_)))
+        }
         _ => tensor.dtype == DType::Bool,
     };
     (is_condition && graph.len() <= MOST_NODES).then_some((kernel, operands))
