@@ -9,6 +9,7 @@
 //! [v: 1000, d: 4 | n: 50] sum E[n, d] if at[n] == v    ->   200 points instead of 200000
 //! ```
 
+mod line_rows;
 mod lines;
 mod pieces;
 mod products;
@@ -27,6 +28,7 @@ use crate::segment::Segment;
 use ein_array::{Array, Data};
 use ein_plan::schedule::guard::{Solved, bounded, solved};
 use ein_plan::{DType, IndexId, Kernel, NodeId, Reduction};
+use line_rows::LineRows;
 use lines::Lines;
 use pieces::Pieces;
 use products::Products;
@@ -75,6 +77,9 @@ pub(crate) fn run(
     }
     if let Some(lines) = Lines::of(kernel, &solved, &ranges, operands) {
         return finished(kernel, rule, shape, &lines);
+    }
+    if let Some(rows) = LineRows::of(kernel, &solved, &ranges, operands) {
+        return finished(kernel, rule, shape, &rows);
     }
     if let Some(products) = Products::of(kernel, &solved, &ranges, operands, ascending)
         && let Some(result) = finished(kernel, rule, shape, &products)

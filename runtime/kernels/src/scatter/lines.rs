@@ -44,12 +44,23 @@ pub(super) struct Lines<'a> {
     solved: (i64, i64),
     points: usize,
     /// Into how many parts points are cut.
-    parts: u64,
+    pub(super) parts: u64,
 }
 
 impl<'a> Lines<'a> {
     /// A scatter over `ranges` in this form, if its points are many for its output.
     pub(super) fn of(
+        kernel: &Kernel,
+        solved: &Solved,
+        ranges: &[(i64, i64)],
+        operands: &'a [Chunk<'a>],
+    ) -> Option<Lines<'a>> {
+        let lines = Lines::of_any(kernel, solved, ranges, operands)?;
+        (lines.parts > 0).then_some(lines)
+    }
+
+    /// A scatter over `ranges` in this form; no parts if its points are few for its output.
+    pub(super) fn of_any(
         kernel: &Kernel,
         solved: &Solved,
         ranges: &[(i64, i64)],
@@ -70,9 +81,6 @@ impl<'a> Lines<'a> {
         let width: usize = of_line.iter().map(|i| lengths[*i]).product();
         let points: usize = of_point.iter().map(|i| lengths[*i]).product();
         let parts = parts((points * width) as u64, width * lengths[v]);
-        if parts == 0 {
-            return None;
-        }
         let column = |lie: &StridedAccess| operands[lie.operand].columns[lie.column].data();
         let step = |lie: &StridedAccess| merged(&lie.steps, &of_point, &lengths);
         let dtype = kernel.graph.dtype(kernel.root);
