@@ -352,6 +352,20 @@ fn a_const_that_is_a_tensor_takes_no_number() {
         .says(&["E0711", "`w` is a tensor, not a number", "--input w=FILE"]);
 }
 
+/// Their sizes would help nobody.
+#[test]
+fn data_with_other_dimensions_are_told_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "dim N, D\ninput X: f64[N, D]\ns = sum[n,d] X[n,d]\noutput s\n";
+    let program = write(&folder, "p.ein", text);
+    let data = folder.path().join("x.npy");
+    Tensor::noise(&[4], 1).write_f64(&data);
+    let input = format!("X={}", data.display());
+    let refused = einc(&["run", program.to_str().unwrap(), "--input", &input]).fails_with(1);
+    let refused = refused.says(&["E0704", "declared with 2 dimensions, but its data has 1"]);
+    assert!(!refused.stderr.contains("E0714"), "{refused}");
+}
+
 #[test]
 fn a_name_has_one_value() {
     let twice = [

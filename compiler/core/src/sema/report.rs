@@ -56,6 +56,12 @@ impl Report {
         }
     }
 
+    /// Returns true if something with this code was reported.
+    pub(crate) fn has(&self, code: &str) -> bool {
+        let mut diagnostics = self.diagnostics.iter();
+        diagnostics.any(|diagnostic| diagnostic.code == code)
+    }
+
     /// Returns whether there is an error.
     pub(crate) fn failed(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)

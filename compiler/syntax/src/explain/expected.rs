@@ -29,11 +29,14 @@ impl Broken<'_> {
                 _ => report,
             };
         }
-        Diagnostic::error(
-            "E0116",
-            format!("expected {what}, found `{}`", self.text(self.at)),
-        )
-        .at(self.span(self.at), "")
+        let message = format!("expected {what}, found `{}`", self.text(self.at));
+        let report = Diagnostic::error("E0116", message).at(self.span(self.at), "");
+        match self.found() {
+            Some(Token::Not) if self.expects_operand() => {
+                report.help("a `not` behind other words or signs stands in brackets: `(not …)`")
+            }
+            _ => report,
+        }
     }
 
     fn wanted(&self) -> String {

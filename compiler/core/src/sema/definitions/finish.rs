@@ -352,8 +352,11 @@ impl<'a> Checker<'a> {
         values.join(", ")
     }
 
-    /// Reports dims whose numbers a run would need.
+    /// Reports dims whose numbers a run would need. Data that do not fit their declaration say no sizes: they are reported alone.
     pub(crate) fn require_sizes(&mut self) {
+        if self.report.has("E0704") {
+            return;
+        }
         for (id, entity) in self.names.entities.iter().enumerate() {
             let EntityKind::Dim(None) = entity.kind else {
                 continue;
