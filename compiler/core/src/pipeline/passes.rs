@@ -21,6 +21,7 @@ const WRITTEN: &[Pass] = &[
     search::named_conditions::written,
     search::one_hot::chosen,
     search::masked_products::chosen,
+    search::truth_products::multiplied,
     search::other_points::counted,
     search::group_values::at_places,
     rules::conditions::conditioned,

@@ -22,6 +22,24 @@ pub(crate) fn neutral(reduction: Reduction, dtype: DType) -> Option<Scalar> {
     }
 }
 
+/// How many values some indices of a kernel have together.
+pub(crate) fn values(kernel: &Kernel, indices: impl IntoIterator<Item = usize>) -> u64 {
+    let extents = indices.into_iter().map(|at| kernel.indices[at].extent);
+    extents.fold(1, u64::saturating_mul)
+}
+
+/// How many values the indices of these bits have together.
+pub(crate) fn values_of_bits(kernel: &Kernel, bits: u128) -> u64 {
+    let all = 0..kernel.indices.len();
+    values(kernel, all.filter(|at| bits >> at & 1 == 1))
+}
+
+/// How many values the indices have together that the loops pass over.
+pub(crate) fn values_passed_over(kernel: &Kernel) -> u64 {
+    let passed = kernel.passed_over().into_iter();
+    values(kernel, passed.map(|index| index.0 as usize))
+}
+
 /// A graph with a value, one of its nodes, in the place of an index. What is read at the index, and has no other value outside of its operand, is 0
 /// there. Returns also, by node of the old graph, where it is as it was and where it is with the value.
 pub(crate) fn with_value(

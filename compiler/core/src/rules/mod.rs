@@ -39,7 +39,7 @@ pub mod wrapped;
 
 pub(crate) use kernel::{
     may_fault, may_fault_by, may_fault_in, neutral, permute_operands, permute_output, renamed,
-    restrict_to, with_value, zero,
+    restrict_to, values, values_of_bits, values_passed_over, with_value, zero,
 };
 
 use crate::einsum::{self, Rewriting};

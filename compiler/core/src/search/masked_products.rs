@@ -11,7 +11,7 @@
 
 use crate::einsum::{Program, Rewriting, canonical};
 use crate::rules::conditions::guarded;
-use crate::rules::zero;
+use crate::rules::{values_of_bits, values_passed_over, zero};
 use ein_plan::schedule::matmul::is_masked_product;
 use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId, Reduction};
 
@@ -52,19 +52,12 @@ fn of_chosen(kernel: &Kernel) -> Option<Kernel> {
         (factors.iter()).partition(|factor| of(**factor) & rows != 0);
     let all = |side: &[NodeId]| side.iter().fold(0, |all, factor| all | of(*factor));
     let (of_left, of_right) = (all(&left), all(&right));
-    let values = |indices: u128| {
-        let own = (0..guarded.output_rank).filter(|i| indices >> i & 1 == 1);
-        let extents = own.map(|i| guarded.indices[i as usize].extent);
-        extents.fold(1, u64::saturating_mul)
-    };
     let own = [of_left & !of_right & !says, of_right & !of_left & !says];
-    if left.is_empty() || right.is_empty() || own.iter().any(|own| values(*own) < LEAST) {
+    let is_small = own.map(|own| values_of_bits(&guarded, own) < LEAST);
+    if is_small.contains(&true) {
         return None;
     }
-    let passed = guarded.passed_over().into_iter();
-    let passed = passed.map(|index| guarded.indices[index.0 as usize].extent);
-    let passed: u64 = passed.product();
-    if passed > MOST_PASSED || is_masked_product(&guarded) {
+    if values_passed_over(&guarded) > MOST_PASSED || is_masked_product(&guarded) {
         return None;
     }
     let mut product = guarded.clone();

@@ -72,6 +72,7 @@ pub mod single_points;
 pub mod solve;
 mod table;
 pub mod transfer;
+pub mod truth_products;
 mod turns;
 pub mod values_in_order;
 pub mod weights;

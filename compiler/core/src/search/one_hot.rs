@@ -13,7 +13,7 @@
 use super::scatters::{element, elementwise, over};
 use crate::einsum::{Program, Rewriting, Rewritten, Statement, canonical};
 use crate::rules::conditions::{chosen_factor, guarded, is_finite};
-use crate::rules::{may_fault, zero};
+use crate::rules::{may_fault, values, values_passed_over, zero};
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar};
 
 /// How many times its points a sum goes through them at least, if it is to pass over them: then a product with a vector costs as much as looking at its
@@ -76,12 +76,8 @@ impl OneHot {
         let rank = kernel.output_rank as usize;
         let looked_at = (0..kernel.indices.len()).filter(|i| *i >= rank || says >> i & 1 == 1);
         let looked_at: Vec<usize> = looked_at.collect();
-        let size = |all: &mut dyn Iterator<Item = usize>| {
-            let extents = all.map(|i| kernel.indices[i].extent);
-            extents.fold(1, u64::saturating_mul)
-        };
-        let times = size(&mut (0..rank).filter(|i| !looked_at.contains(i)));
-        let columns = size(&mut looked_at.iter().copied().filter(|i| *i < rank));
+        let times = values(&kernel, (0..rank).filter(|i| !looked_at.contains(i)));
+        let columns = values(&kernel, looked_at.iter().copied().filter(|i| *i < rank));
         let least = match columns >= COLUMNS {
             true => TIMES_ROWS,
             false => TIMES,
@@ -98,10 +94,7 @@ impl OneHot {
             reduction: Some(Reduction::Sum),
             ..found.own(found.value)
         })?;
-        let passed = own.passed_over().into_iter();
-        let passed = passed.map(|index| own.indices[index.0 as usize].extent);
-        let passed = passed.fold(1, u64::saturating_mul);
-        (times >= FEWER && passed >= least).then_some(found)
+        (times >= FEWER && values_passed_over(&own) >= least).then_some(found)
     }
 
     /// The reduction of a value of the points at which the condition holds.

@@ -12,7 +12,7 @@
 use super::masked_products::{factors, times};
 use super::scatters::{element, over};
 use crate::einsum::{Program, Rewriting, canonical};
-use crate::rules::may_fault;
+use crate::rules::{may_fault, values, values_of_bits};
 use ein_plan::{DType, Kernel, Node, NodeId, Reduction};
 
 /// How many times the points of the common indices must go into all points.
@@ -60,15 +60,10 @@ fn common(kernel: &Kernel) -> Option<(Vec<NodeId>, Vec<NodeId>, Vec<usize>)> {
     }
     let depends = graph.dependencies();
     let of = |factor: NodeId| depends[factor.0 as usize];
-    let size = |indices: u128| {
-        let own = kernel.indices.iter().enumerate();
-        let own = own.filter(|(at, _)| indices >> at & 1 == 1);
-        own.fold(1u64, |all, (_, index)| all.saturating_mul(index.extent))
-    };
-    let all = size(u128::MAX);
+    let all = values(kernel, 0..kernel.indices.len());
     let shared = factors.iter().map(|factor| of(*factor)).find(|own| {
         let times = factors.iter().filter(|factor| of(**factor) == *own).count();
-        let is_few = size(*own).saturating_mul(FEWER) <= all;
+        let is_few = values_of_bits(kernel, *own).saturating_mul(FEWER) <= all;
         *own != 0 && times > 1 && times < factors.len() && is_few
     })?;
     let (common, rest) = factors.iter().partition(|factor| of(**factor) == shared);

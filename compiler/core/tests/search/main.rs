@@ -29,6 +29,7 @@ mod repeats;
 mod short;
 mod single_points;
 mod sums;
+mod truth_products;
 mod values_in_order;
 mod weights;
 mod windows;

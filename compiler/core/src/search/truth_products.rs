@@ -1,0 +1,111 @@
+//! Counts of points at which two conditions hold, as products of matrices of truths.
+//!
+//! `count[n] (a[n, i] and b[n, j])` looks at every point for each pair. As numbers, the truths of `a` and of `b` are matrices, and the count is their
+//! product. In f64 that is exact for as many points as there can be. Must not know placements.
+//!
+//! ```text
+//! y: i64[9, 9] = [i: 9, j: 9 | n: 90] sum 1 if and(x[n, i] > 0, x[n, j] > 0)
+//! y.product: f64[9, 9] = [i: 9, j: 9 | n: 90] sum (x[n, i] > 0 as f64) * (x[n, j] > 0 as f64);  y: i64[9, 9] = [i: 9, j: 9] y.product[i, j] as i64
+//! ```
+
+use super::scatters::{element, elementwise};
+use crate::einsum::{Program, Rewriting, canonical};
+use crate::rules::conditions::guarded;
+use crate::rules::{may_fault, values_of_bits};
+use ein_plan::schedule::guard::conjuncts;
+use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId, Reduction, Scalar};
+
+/// The fewest values of the indices that one of the conditions alone depends on.
+const LEAST: u64 = 4;
+
+/// Returns the program in which such counts are products.
+pub fn multiplied(program: &Program) -> Program {
+    Rewriting::of_statements(program, |mut statement| {
+        let product = product(statement.kernel)?;
+        let product = canonical::statement(product, statement.operands);
+        let product = statement.add("product", product);
+        let kernel = statement.kernel;
+        let dtype = kernel.graph.dtype(kernel.root);
+        let all: Vec<usize> = (0..kernel.output_rank as usize).collect();
+        let mut count = elementwise(kernel);
+        let (graph, operands) = (&mut count.graph, &mut count.operands);
+        let found = element((&mut *graph, operands), kernel, &all, DType::F64);
+        count.root = match dtype {
+            DType::F64 => found,
+            _ => graph.add(Node::Convert(found), dtype),
+        };
+        Some(canonical::statement(
+            count,
+            &statement.operands_and(product),
+        ))
+    })
+}
+
+/// The product of the truths of two conditions.
+fn product(kernel: &Kernel) -> Option<Kernel> {
+    let dtype = kernel.graph.dtype(kernel.root);
+    let is_count = kernel.reduction == Some(Reduction::Sum) && kernel.finish;
+    let few = kernel.indices.len() < 128;
+    if !few || !is_count || kernel.output != [dtype] || may_fault(kernel) {
+        return None;
+    }
+    let mut product = guarded(kernel)?;
+    let one = match product.graph.node(product.root) {
+        Node::Constant(Scalar::Int(one)) => *one == 1,
+        Node::Constant(Scalar::Float(one)) => *one == 1.0,
+        _ => false,
+    };
+    let guard = product.guard.filter(|_| one)?;
+    if !product.passed_over().is_empty() || product.scanned().is_some() {
+        return None;
+    }
+    let graph = &product.graph;
+    let depends = graph.dependencies();
+    let output = (1u128 << product.output_rank) - 1;
+    let of = |node: NodeId| depends[node.0 as usize] & output;
+    let conditions = conjuncts(graph, guard);
+    let all = |side: &[NodeId]| side.iter().fold(0, |all, condition| all | of(*condition));
+    // Conditions with the indices of the first one that has some, and the others.
+    let rows = conditions.iter().map(|condition| of(*condition));
+    let common = rows.clone().fold(output, |common, own| match own {
+        0 => common,
+        own => common & own,
+    });
+    let rows = rows.map(|own| own & !common).find(|own| *own != 0)?;
+    let (left, right): (Vec<NodeId>, Vec<NodeId>) =
+        (conditions.iter()).partition(|condition| of(**condition) & rows != 0);
+    let (of_left, of_right) = (all(&left), all(&right));
+    let own = [of_left & !of_right, of_right & !of_left];
+    let is_small = own.map(|own| values_of_bits(&product, own) < LEAST);
+    // Comparisons of indices alone bound what the loops go over.
+    if is_small.contains(&true) || !conditions.iter().all(|condition| reads(graph, *condition)) {
+        return None;
+    }
+    let graph = &mut product.graph;
+    let sides = [left, right].map(|side| as_number(graph, &side));
+    product.root = graph.add(Node::Apply(Function::Mul, sides.to_vec()), DType::F64);
+    (product.guard, product.output) = (None, vec![DType::F64]);
+    Some(product)
+}
+
+/// Returns true if a value depends on data.
+fn reads(graph: &Graph, node: NodeId) -> bool {
+    let mut open = vec![node];
+    while let Some(node) = open.pop() {
+        let node = graph.node(node);
+        if matches!(node, Node::Read { .. }) {
+            return true;
+        }
+        open.extend(node.arguments());
+    }
+    false
+}
+
+/// 1 where all of these conditions hold, else 0.
+fn as_number(graph: &mut Graph, conditions: &[NodeId]) -> NodeId {
+    let both = |all, next| Node::Apply(Function::And, vec![all, next]);
+    let all = conditions.iter().copied();
+    let all = all.reduce(|all, next| graph.add(both(all, next), DType::Bool));
+    let all = all.expect("a side of a product has a condition");
+    graph.add(Node::Convert(all), DType::F64)
+}

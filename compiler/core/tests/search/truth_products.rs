@@ -1,0 +1,40 @@
+//! Counts of points at which two conditions hold.
+
+use einc_core::search::truth_products::multiplied;
+
+const INPUTS: &str = "input X: f64[90, 9] = unbound\ninput k: i64[90] = unbound\n";
+const OUTPUTS: &str = "output y\noutput X\noutput k";
+
+/// Asserts what statements become, and that their values stay.
+#[track_caller]
+fn becomes(statement: &str, expected: &str) {
+    crate::keeps(multiplied, (INPUTS, OUTPUTS), statement, expected);
+}
+
+#[test]
+fn counts_are_products() {
+    becomes(
+        "y: i64[9, 9] = [i: 9, j: 9 | n: 90] sum i64(and(X[n, i] > 3.0_f64, X[n, j] > 3.0_f64))",
+        "hidden y.product: f64[9, 9] = [i: 9, j: 9 | n: 90] sum f64(X[n, i] > 3.0_f64) * f64(X[n, j] > 3.0_f64)\n\
+         y: i64[9, 9] = [i: 9, j: 9] i64(y.product[i, j])",
+    );
+    becomes(
+        "y: f32[9, 9] = [i: 9, j: 9 | n: 90] sum 1.0 if and(and(k[n] > 2, X[n, i] > 3.0_f64), not(X[n, j] > 3.0_f64))",
+        "hidden y.product: f64[9, 9] = [i: 9, j: 9 | n: 90] sum f64(X[n, i] > 3.0_f64) * f64(and(k[n] > 2, not(X[n, j] > 3.0_f64)))\n\
+         y: f32[9, 9] = [i: 9, j: 9] f32(y.product[i, j])",
+    );
+}
+
+#[test]
+fn others_stay() {
+    for statement in [
+        // One condition, one matrix, groups, indices that are compared, values.
+        "y: i64[9] = [i: 9 | n: 90] sum i64(and(X[n, i] > 3.0_f64, k[n] > 2))",
+        "y: i64[9, 9] = [i: 9, j: 9 | n: 90] sum i64(X[n, i] > X[n, j])",
+        "y: i64[9, 9] = [i: 9, j: 9 | n: 90] sum i64(and(k[n] == i, X[n, j] > 3.0_f64))",
+        "y: i64[9, 9] = [i: 9, j: 9 | n: 90] sum i64(and(n > i, X[n, j] > 3.0_f64))",
+        "y: f64[9, 9] = [i: 9, j: 9 | n: 90] sum where(and(X[n, i] > 3.0_f64, X[n, j] > 3.0_f64), X[n, i], 0.0_f64)",
+    ] {
+        becomes(statement, statement);
+    }
+}
