@@ -350,6 +350,10 @@ fn a_const_that_is_a_tensor_takes_no_number() {
     refused
         .fails_with(2)
         .says(&["E0711", "`w` is a tensor, not a number", "--input w=FILE"]);
+    let text = "const c: f64[] = 3\ny = c * 2\noutput y\n";
+    let program = write(&folder, "scalar.ein", text);
+    let scalar = einc(&["run", program.to_str().unwrap(), "--set", "c=4"]).success();
+    assert_eq!(scalar.stdout, "y = 8.0\n");
 }
 
 /// Their sizes would help nobody.

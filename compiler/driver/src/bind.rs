@@ -62,8 +62,9 @@ pub fn names(program: &Program) -> Names<'_> {
                     Some(Type::Tensor { shape, .. }) => shape.as_ref(),
                     _ => None,
                 };
+                let mut brackets = shape.into_iter().chain(&target.positions);
                 let is_list = matches!(&*value.kind, ExprKind::List(_));
-                if is_list || shape.is_some() || target.positions.is_some() {
+                if is_list || brackets.any(|positions| !positions.is_empty()) {
                     names.constant_tensors.push(&target.name.text);
                 }
             }
