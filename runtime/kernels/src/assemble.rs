@@ -298,13 +298,13 @@ impl<'q> Nodes<'q> {
                 node: id as u32,
                 uniform,
                 splat: uniform && splat[id],
-                kind: self.kind(id, places, nest, registers),
+                kind: self.kind(id, places, nest),
             });
         }
         operations
     }
 
-    fn kind(&self, id: usize, places: &[Place], nest: &Nest, registers: &[Register]) -> Kind {
+    fn kind(&self, id: usize, places: &[Place], nest: &Nest) -> Kind {
         let inside = &self.inside[id];
         match self.graph.node(NodeId(id as u32)) {
             Node::Constant(value) => Kind::Constant(*value),
@@ -329,7 +329,7 @@ impl<'q> Nodes<'q> {
                 &self.forms,
                 inside,
                 nest,
-                registers,
+                &self.depends,
             ))),
             Node::Apply(function, arguments) => {
                 let mut list = [0; 3];

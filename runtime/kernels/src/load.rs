@@ -10,12 +10,16 @@
 mod columns;
 mod short;
 
+use crate::stream;
 use crate::strided::Plain;
 use crate::wide::{self, Job};
 use columns::Columns;
 use ein_array::Data;
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
+
+/// Rows at places that data say are fetched so many rows before they are read.
+const ROWS_AHEAD: usize = 4;
 
 /// The shape of a strip: how many values of each of its indices; the lanes are in row-major order.
 #[derive(Clone, Debug, Default)]
@@ -178,6 +182,23 @@ fn turns_of<S: Copy, T: Copy>(
     }
 }
 
+/// Rows of so many lanes each: `to[row · length + l] = from[offsets[row] + l · step]`.
+#[inline(always)]
+fn rows_of<S: Copy, T: Copy>(
+    to: &mut [T],
+    from: &[S],
+    offsets: &[i64],
+    (length, step): (usize, i64),
+    f: impl Fn(S) -> T + Copy,
+) {
+    for (row, to) in to.chunks_exact_mut(length).enumerate() {
+        if let (Some(next), 1) = (offsets.get(row + ROWS_AHEAD), step) {
+            stream::ahead(from, *next as usize..*next as usize + length);
+        }
+        run_of(to, from, offsets[row], step, f);
+    }
+}
+
 /// Chosen elements: `to[l] = from[offsets[l]]` where the offset is not negative; other lanes are left.
 #[inline(always)]
 fn chosen_of<S: Copy, T: Copy>(to: &mut [T], from: &[S], offsets: &[i64], f: impl Fn(S) -> T) {
@@ -231,6 +252,12 @@ pub(crate) enum Pattern<'a> {
     Run { offset: i64, step: i64 },
     /// One run that goes round these, which are `step` further each time.
     Turns { offsets: &'a [i64], step: i64 },
+    /// Rows of so many lanes each, which begin here, all inside.
+    Rows {
+        offsets: &'a [i64],
+        length: usize,
+        step: i64,
+    },
     /// At these distances from one, all inside.
     There { base: i64, offsets: &'a [i64] },
     /// Anywhere; negative where there is nothing to read.
@@ -292,6 +319,11 @@ fn by_pattern<S: Copy, T: Copy>(
         } => strip_of(to, from, *offset, steps, extents, f),
         Pattern::Run { offset, step } => run_of(to, from, *offset, *step, f),
         Pattern::Turns { offsets, step } => turns_of(to, from, offsets, *step, f),
+        Pattern::Rows {
+            offsets,
+            length,
+            step,
+        } => rows_of(to, from, offsets, (*length, *step), f),
         Pattern::There { base, offsets } => {
             let base = *base;
             wide::run(There {

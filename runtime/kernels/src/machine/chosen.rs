@@ -1,9 +1,10 @@
 //! Reads at positions that are looked up lane by lane.
 //!
-//! Positions that all lanes share are found once a strip. Must not know how a position is computed.
+//! Positions that all lanes share are found once a strip, and those that the lanes of a row share once a row. Must not know how a position is computed.
 //!
 //! ```text
 //! a0[i, t[j]] at i = 3, t = 2 0 9 1   of a0[8, 5]   ->   elements 17 15, lane 2 is missing, element 16
+//! a0[t[n], d]  at t = 2 0, d = 0..3   of a0[8, 3]   ->   rows of 3 elements from 6 and from 0 on
 //! ```
 
 use super::Machine;
@@ -11,6 +12,9 @@ use crate::load::{Extents, Pattern, along};
 use crate::nest::WIDTH;
 use crate::program::{Followed, Form, Position, Read, Register};
 use crate::wide::{self, Job};
+
+/// Shorter rows are looked up lane by lane.
+const LEAST_ROW: usize = 8;
 
 /// Fills positions with the quotients of a form that begins with `value` and goes on by `step`.
 fn fill_quotients(positions: &mut [i64], value: i64, step: i64, divisor: i64) {
@@ -96,6 +100,9 @@ impl Machine<'_, '_> {
         strip: &Extents,
         n: usize,
     ) -> bool {
+        if read.by_rows && strip.run() >= LEAST_ROW && self.read_rows(to, read, strip, n) {
+            return false;
+        }
         let skipped = self.skipped.get(read.operand).copied().unwrap_or(0);
         let mut offsets = std::mem::take(&mut self.offsets);
         let mut positions = [0i64; WIDTH];
@@ -127,6 +134,55 @@ impl Machine<'_, '_> {
         }
         self.offsets = offsets;
         !inside
+    }
+
+    /// Reads row by row along the last dimension of a strip. Returns false, and reads nothing, if an element is outside.
+    fn read_rows(&mut self, to: Register, read: &Read, strip: &Extents, n: usize) -> bool {
+        let (run, inner) = (strip.run(), strip.sizes.len() - 1);
+        let skipped = self.skipped.get(read.operand).copied().unwrap_or(0);
+        let mut offsets = std::mem::take(&mut self.offsets);
+        let rows = &mut offsets[..n / run];
+        rows.fill(-skipped);
+        let mut inside = true;
+        for dim in &read.dims {
+            let mut add = |row: usize, position: i64, step: i64| {
+                let relative = position.wrapping_sub(dim.start);
+                let last = relative.wrapping_add(step * (run as i64 - 1));
+                inside &= (relative.max(last) as u64) < dim.length as u64;
+                inside &= relative.min(last) >= 0;
+                rows[row] = rows[row].wrapping_add(relative.wrapping_mul(dim.stride));
+            };
+            match &dim.form {
+                Form::Followed(form) => {
+                    let first = form.form(&self.point);
+                    strip.runs(|lane, at| {
+                        let value = first + along(&form.lanes, at);
+                        add(lane / run, form.position(value), form.lanes[inner]);
+                    });
+                }
+                Form::Value(id) => {
+                    let register = self.program.registers[*id as usize];
+                    if register.uniform {
+                        let position = self.i64s.first(register);
+                        (0..n / run).for_each(|row| add(row, position, 0));
+                        continue;
+                    }
+                    let lanes = self.i64s.lanes(register, n);
+                    let firsts = lanes.iter().step_by(run).enumerate();
+                    firsts.for_each(|(row, position)| add(row, *position, 0));
+                }
+            }
+        }
+        if inside {
+            let pattern = Pattern::Rows {
+                offsets: rows,
+                length: run,
+                step: read.lanes[inner],
+            };
+            self.fetch(to, read, 0, n, &pattern);
+        }
+        self.offsets = offsets;
+        inside
     }
 
     /// The position along a dimension, if it is the same in all lanes of a strip.

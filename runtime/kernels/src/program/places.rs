@@ -6,7 +6,6 @@
 //! a0[2 * y + r - 1] of 14 elements from 0 on, strip over y   ->   -1 + 2 y + r, lanes 2 apart, checked
 //! ```
 
-use super::Register;
 use super::operation::{Followed, Form, Position, Read};
 use crate::Chunk;
 use crate::nest::{Nest, Strides};
@@ -91,10 +90,13 @@ pub(crate) fn prepare_read(
     forms: &[Option<PositionForm>],
     inside: &[bool],
     nest: &Nest,
-    registers: &[Register],
+    depends: &[u128],
 ) -> Read {
     let mut lanes = vec![0; nest.strip.len()];
-    let mut scattered = false;
+    let bits = |indices: &[usize]| indices.iter().fold(0u128, |bits, i| bits | 1 << i);
+    let inner = nest.strip.len().saturating_sub(1);
+    let (strip, inner) = (bits(&nest.strip), bits(&nest.strip[inner..]));
+    let (mut scattered, mut by_rows) = (false, true);
     let dims = positions
         .iter()
         .zip(&place.strides)
@@ -114,6 +116,8 @@ pub(crate) fn prepare_read(
                         let step = if form.divisor == 1 { *c } else { 0 };
                         *total = step.wrapping_mul(*stride).wrapping_add(*total);
                     }
+                    let evenly = form.divisor == 1 && form.modulus.is_none();
+                    by_rows &= evenly || own.last().is_none_or(|step| *step == 0);
                     Form::Followed(Followed {
                         constant: form.constant,
                         terms: form.terms.clone(),
@@ -124,7 +128,8 @@ pub(crate) fn prepare_read(
                     })
                 }
                 None => {
-                    scattered |= !registers[position.0 as usize].uniform;
+                    scattered |= depends[position.0 as usize] & strip != 0;
+                    by_rows &= depends[position.0 as usize] & inner == 0;
                     Form::Value(position.0)
                 }
             };
@@ -143,5 +148,6 @@ pub(crate) fn prepare_read(
         otherwise: otherwise.map(|o| o.0),
         lanes,
         scattered,
+        by_rows,
     }
 }
