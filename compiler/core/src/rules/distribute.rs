@@ -47,8 +47,9 @@ pub(super) fn rows() -> Vec<Row> {
                 "⊗ distributes over ⊕",
                 "no index is empty",
                 "a is read at the same indices",
+                "floats: something is reduced",
             ],
-            "Indices that a lacks are reduced inside; a subtracted term keeps its sign; a ⊕ (a ⊗ c) takes b = 1.",
+            "Indices that a lacks are reduced inside; a subtracted term keeps its sign; a ⊕ (a ⊗ c) takes b = 1. Element by element, b ⊕ c may be infinite where no term is.",
             factor,
         ),
         row(
@@ -116,6 +117,10 @@ fn factor(graph: &mut Graph, class: Id, term: &Term) {
                 let left = views(graph, &arguments[p], law, &mut extents);
                 let right = views(graph, &arguments[q], law, &mut extents);
                 for (l, r) in left.iter().flat_map(|l| right.iter().map(move |r| (l, r))) {
+                    let is_reduced = [l, r].iter().any(|view| !view.reduced.is_empty());
+                    if dtype.is_float() && !is_reduced && term.reduction.is_none() {
+                        continue;
+                    }
                     let pair = Pair {
                         law,
                         sum,

@@ -94,7 +94,15 @@ const BARRED: &[(&str, &str)] = &[
     ),
     (
         "factor",
-        "x: f64[3, 3] = unbound\ny: f64[3, 3] = unbound\nz: f64[3, 3] = unbound\nu: f64[3, 3] = [i: 3, j: 3] x[i, j] * y[i, j] + x[j, i] * z[i, j]\noutput u",
+        "x: i64[3, 3] = unbound\ny: i64[3, 3] = unbound\nz: i64[3, 3] = unbound\nu: i64[3, 3] = [i: 3, j: 3] x[i, j] * y[i, j] + x[j, i] * z[i, j]\noutput u",
+    ),
+    (
+        "factor",
+        "x: f64[3] = unbound\ny: f64[3] = unbound\nz: f64[3] = unbound\nu: f64[3] = [i: 3] x[i] * y[i] + x[i] * z[i]\noutput u",
+    ),
+    (
+        "factor",
+        "x: f64[3] = unbound\ny: f64[2] = unbound\nu: f64[3, 2] = [i: 3, j: 2] max(y[j], y[j] + x[i])\noutput u",
     ),
     (
         "factor",
@@ -102,7 +110,7 @@ const BARRED: &[(&str, &str)] = &[
     ),
     (
         "factor",
-        "x: f64[0] = unbound\ny: f64[0] = unbound\nz: f64[0] = unbound\nu: f64[0] = [i: 0] x[i] * y[i] + x[i] * z[i]\noutput u",
+        "x: i64[0] = unbound\ny: i64[0] = unbound\nz: i64[0] = unbound\nu: i64[0] = [i: 0] x[i] * y[i] + x[i] * z[i]\noutput u",
     ),
     (
         "distribute",

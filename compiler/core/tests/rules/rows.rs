@@ -121,7 +121,7 @@ const INSTANCES: &[Instance] = &[
         "factor",
         Spreads,
         FLOATS,
-        "x: T[I] = unbound\ny: T[J] = unbound\nz: T[J] = unbound\nu: T[I, J] = [i: I, j: J] max(x[i] + y[j], x[i] + z[j])\noutput u",
+        "x: T[I] = unbound\ny: T[J] = unbound\nz: T[J] = unbound\nu: T[I] = [i: I | j: J] max max(x[i] + y[j], x[i] + z[j])\noutput u",
     ),
     Instance(
         "distribute",
