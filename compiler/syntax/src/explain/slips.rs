@@ -32,19 +32,27 @@ impl Broken<'_> {
 
     /// Something other than a name to put out.
     pub fn output(&self) -> Option<Diagnostic> {
-        let is_it = self.first() == Some(Token::Output)
-            && self.at == 2
-            && self.found() == Some(Token::OpenBracket);
+        if self.first() != Some(Token::Output) || self.at != 2 {
+            return None;
+        }
         let name = self.text(1);
-        is_it.then(|| {
-            Diagnostic::error("E0116", "an output is a name, not an element")
-                .at(self.span(self.at), "this picks elements")
-                .help(format!(
-                    "define what is wanted, `part[i] = {name}[0,i]`, `output part`"
-                ))
-                .help(format!(
-                    "a param of an instance has a path: `output {name}.0.w`"
-                ))
+        let report = |message: &str, label: &str| {
+            Diagnostic::error("E0116", message).at(self.span(self.at), label)
+        };
+        Some(match self.found()? {
+            Token::OpenBracket => {
+                report("an output is a name, not an element", "this picks elements")
+                    .help(format!(
+                        "define what is wanted, `part[i] = {name}[0,i]`, `output part`"
+                    ))
+                    .help(format!(
+                        "a param of an instance has a path: `output {name}.0.w`"
+                    ))
+            }
+            Token::Comma => report("an output is one name", "expected the end of the line").help(
+                format!("give each output a line of its own: `output {name}`, then the next one"),
+            ),
+            _ => return None,
         })
     }
 
