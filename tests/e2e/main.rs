@@ -25,6 +25,7 @@ mod other_data;
 mod out_of_core;
 mod out_of_core_training;
 mod over;
+mod panels;
 mod peaks;
 mod plans;
 mod printed;

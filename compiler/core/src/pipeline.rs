@@ -9,16 +9,19 @@
 
 mod because;
 mod choose;
+mod closest;
 mod compare;
 mod criteria;
 mod describe;
 pub mod diff;
 pub mod dot;
 mod explain;
+mod fitting;
 mod forms;
 pub mod html;
 mod layouts;
 mod order;
+mod panels;
 mod passes;
 mod reads;
 mod recompute;
@@ -30,9 +33,8 @@ mod text;
 use crate::cost::{self, Cost, Machine};
 use crate::{einsum, ia, lower, rules, search, tra};
 use ein_plan::verify::MOST_SITES;
-use ein_plan::{Plan, RelationId, memory};
+use ein_plan::{Plan, memory};
 use einc_diag::Diagnostic;
-use std::collections::BTreeSet;
 
 pub use crate::search::Objective;
 pub use choose::Chosen;
@@ -171,7 +173,7 @@ fn best_fitting(
     (deadline, soon): Deadlines<'_>,
 ) -> Result<Compiled, Stop> {
     let shared = passes::run(program)?;
-    match fitting(&shared, options, (deadline, soon)) {
+    match fitting::fitting(&shared, options, (deadline, soon)) {
         Err(Stop::NoLayout(mut refusal, missing, what)) => {
             let help = match choose::remedy(&what, options, soon) {
                 Err(help) => help,
@@ -188,13 +190,11 @@ fn best_fitting(
     }
 }
 
-/// The end of the message about a plan that does not fit.
-const AGAIN: &str = "also with values computed again instead of kept";
-
 /// Most numbers of sites that are tried for advice.
 const TRIED: usize = 3;
 
-/// A number of sites on which the program fits, if one is found soon: the one given, or half of it, and so on.
+/// A number of sites on which the program fits, if one is found soon: the one given, or half of it, and so on; where that has a layout, but no
+/// plan, twice as many.
 fn enough(
     shared: &search::share::Shared,
     options: &Options,
@@ -206,147 +206,15 @@ fn enough(
             sites: *sites,
             ..options.clone()
         };
-        !soon() && planned(shared, &wanted, options.criteria.memory, soon).is_ok()
+        !soon() && matches!(fitting::in_memory(shared, &wanted, soon), Ok(Ok(_)))
     };
-    let halves = std::iter::successors(Some(first), |sites| Some(sites / 2));
-    let more = halves.take_while(|sites| *sites > options.sites);
-    more.filter(|sites| *sites <= MOST_SITES)
-        .take(TRIED)
-        .take_while(fits)
-        .last()
-}
-
-/// The program's plan for the sites that are asked for, within the memory that is.
-fn fitting(
-    shared: &search::share::Shared,
-    options: &Options,
-    (deadline, soon): Deadlines<'_>,
-) -> Result<Compiled, Stop> {
-    let limit = options.criteria.memory;
-    let mut large: Vec<Compiled> = vec![];
-    let mut most = None;
-    // The refusal that misses least: what one statement takes by itself may be more than what a plan comes to.
-    let (mut refusal, mut missing) = match planned(shared, options, limit, deadline) {
-        Err(Stop::NoPlan(refusal, bytes)) => (*refusal, bytes),
-        Err(Stop::NoLayout(refusal, bytes, what)) => {
-            most = Some(what);
-            (*refusal, bytes)
-        }
-        Err(Stop::TooLarge(refusal, bytes, compiled)) => {
-            large.push(*compiled);
-            (refusal.note(AGAIN), bytes)
-        }
-        other => return other,
+    let by = |next: fn(u32) -> u32| {
+        let tried = std::iter::successors(Some(first), move |sites| Some(next(*sites)));
+        let tried = tried.take_while(|sites| (options.sites + 1..=MOST_SITES).contains(sites));
+        tried.take(TRIED)
     };
-    // A layout for more memory may fit where values are computed again instead of kept.
-    let more = limit.map(|limit| [Some(limit.saturating_mul(2)), None]);
-    for memory in more.into_iter().flatten() {
-        match planned(shared, options, memory, deadline) {
-            Err(Stop::NoPlan(..) | Stop::NoLayout(..)) => {}
-            Err(Stop::TooLarge(other, bytes, compiled)) => {
-                large.push(*compiled);
-                if bytes < missing {
-                    let help = std::mem::take(&mut refusal.help);
-                    refusal = Diagnostic {
-                        help,
-                        ..other.note(AGAIN)
-                    };
-                    missing = bytes;
-                }
-            }
-            other => return other,
-        }
-    }
-    // Where that is not asked for, it is looked for to tell of it only.
-    let enough = match options.criteria.spill {
-        true => deadline,
-        false => soon,
-    };
-    let least = least_missing(&large, options);
-    let mut on_disk = resting(&large, options)?;
-    for compiled in &large {
-        if on_disk.is_none() {
-            on_disk = stream::streamed(compiled, shared, options, enough)?;
-        }
-    }
-    let refusal = match (on_disk, options.criteria.spill) {
-        (Some(compiled), true) => return Ok(compiled),
-        (None, true) => match least {
-            Some(note) => refusal.note(note),
-            None => refusal,
-        },
-        (None, false) => refusal,
-        (Some(compiled), false) => {
-            let volume = compiled.plan.spilled();
-            refusal.help(format!(
-                "or let values rest on disk between two uses, `--spill`: it fits, with {} written and {} read at a site",
-                text::scaled(volume.written, "B"),
-                text::scaled(volume.read, "B")
-            ))
-        }
-    };
-    Err(match most {
-        Some(most) => Stop::NoLayout(Box::new(refusal), missing, most),
-        None => Stop::NoPlan(Box::new(refusal), missing),
-    })
-}
-
-/// Returns a description of the memory that is missing, also with everything on disk between two uses, at the plan that misses least.
-fn least_missing(large: &[Compiled], options: &Options) -> Option<String> {
-    let limit = options.criteria.memory?;
-    let rested = large.iter().map(|compiled| lower::rested(&compiled.plan));
-    let peaks = rested.filter_map(|plan| {
-        let peak = memory::peaks(&plan)
-            .into_iter()
-            .max_by_key(|peak| peak.bytes)?;
-        Some((peak, plan))
-    });
-    let (peak, plan) = peaks.min_by_key(|(peak, _)| peak.bytes)?;
-    let missing = text::scaled(peak.bytes.saturating_sub(limit), "B");
-    let tensor = &plan.steps[peak.step].tensor;
-    let used = plan.steps[peak.step].operation.inputs();
-    let outputs: BTreeSet<RelationId> = plan.outputs.iter().map(|output| output.relation).collect();
-    let waiting: u64 = (outputs.into_iter())
-        .filter(|output| (output.0 as usize) < peak.step && !used.contains(output))
-        .map(|output| memory::of(&plan, plan.kind(output)))
-        .sum();
-    let outputs = match waiting {
-        0 => String::new(),
-        bytes => format!(
-            ", beside {} of outputs that are held to the end",
-            text::scaled(bytes, "B")
-        ),
-    };
-    Some(format!(
-        "also with values that rest on disk between two uses, {missing} are missing while `{tensor}` is computed{outputs}"
-    ))
-}
-
-/// Of plans that do not fit, the one that does with the least to write and read if values may rest on disk.
-fn resting(large: &[Compiled], options: &Options) -> Result<Option<Compiled>, String> {
-    let Some(limit) = options.criteria.memory else {
-        return Ok(None);
-    };
-    let fitting = large.iter().filter_map(|compiled| {
-        let plan = lower::spilled(&compiled.plan, limit)?;
-        Some(Compiled {
-            plan,
-            ..compiled.clone()
-        })
-    });
-    let least = fitting.min_by_key(|compiled| {
-        let volume = compiled.plan.spilled();
-        volume.written.saturating_add(volume.read)
-    });
-    let Some(mut compiled) = least else {
-        return Ok(None);
-    };
-    ein_plan::verify::verify(&compiled.plan).map_err(|what| format!("plan: {what}"))?;
-    let machine = Machine {
-        sites: options.sites,
-    };
-    compiled.cost = cost::of_plan(&compiled.ia, &compiled.plan, &machine);
-    Ok(Some(compiled))
+    let fewest = by(|sites| sites / 2).take_while(fits).last();
+    fewest.or_else(|| by(|sites| sites.saturating_mul(2)).skip(1).find(fits))
 }
 
 /// The program laid out for that much memory of a site, and its plan, which keeps to the limit that was asked for.

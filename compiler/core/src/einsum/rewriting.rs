@@ -1,6 +1,6 @@
 //! Programs that are made from others tensor by tensor, with new statements between the old ones.
 //!
-//! The new program has the blocks, states and outputs of the old one; a tensor that is added to it stands behind those that it reads. Must not
+//! The new program has the blocks, states and outputs of the old one, and the blocks that are added; a tensor that is added to it stands behind those that it reads. Must not
 //! know why a program is rewritten.
 //!
 //! ```text
@@ -8,8 +8,8 @@
 //!                                       z: f32[64] = [n: 64] x.rows[n]
 //! ```
 
-use super::{Definition, Program, Role, Tensor, TensorId};
-use ein_plan::{Kernel, Origin};
+use super::{Block, BlockId, Definition, LoopValue, Program, Role, State, Tensor, TensorId};
+use ein_plan::{DType, Kernel, Origin};
 use std::collections::HashSet;
 
 /// A kernel with its operands.
@@ -51,8 +51,10 @@ impl Rewritten<'_> {
 
 /// A program on its way to another one.
 pub struct Rewriting {
-    /// The new program. Its blocks and outputs name tensors of the old one until [`Rewriting::finish`].
+    /// The new program. Its outputs and the old blocks name tensors of the old one until [`Rewriting::finish`].
     result: Program,
+    /// How many blocks the old program has; those behind them are new.
+    old_blocks: usize,
     /// By tensor of the old program: its place in the new one.
     moved: Vec<TensorId>,
     /// All names that are taken.
@@ -67,6 +69,7 @@ impl Rewriting {
                 tensors: vec![],
                 ..program.clone()
             },
+            old_blocks: program.blocks.len(),
             moved: vec![TensorId::UNKNOWN; program.tensors.len()],
             names: program.tensors.iter().map(|t| t.name.clone()).collect(),
         }
@@ -149,12 +152,49 @@ impl Rewriting {
         self.add(tensor)
     }
 
+    /// Adds a block that the old program does not have. Its states are added once there are tensors for them ([`Rewriting::carry`]).
+    pub fn add_block(&mut self, block: Block) -> BlockId {
+        self.result.blocks.push(block);
+        BlockId(self.result.blocks.len() as u32 - 1)
+    }
+
+    /// Adds a state to a block of [`Rewriting::add_block`].
+    pub fn carry(&mut self, block: BlockId, state: State) {
+        self.result.blocks[block.0 as usize].states.push(state);
+    }
+
+    /// Adds a value that a block gives to its rounds, and that no user sees.
+    pub fn add_loop_value(
+        &mut self,
+        name: &str,
+        (dtype, shape): (DType, &[u64]),
+        value: LoopValue,
+        origin: Origin,
+    ) -> TensorId {
+        let name = free_name(name, |name| self.names.contains(name));
+        self.names.insert(name.clone());
+        self.add(Tensor {
+            name,
+            dtype,
+            shape: shape.to_vec(),
+            role: Role::Hidden,
+            definition: Definition::Loop(value),
+            block: Some(value.block()),
+            origin,
+        })
+    }
+
     /// The new program, whose blocks and outputs name its own tensors.
     pub fn finish(self) -> Program {
         let Rewriting {
-            mut result, moved, ..
+            mut result,
+            old_blocks,
+            moved,
+            ..
         } = self;
+        let new = result.blocks.split_off(old_blocks);
         result.rename_ends(|id: &mut TensorId| *id = moved[id.0 as usize]);
+        result.blocks.extend(new);
         result
     }
 }

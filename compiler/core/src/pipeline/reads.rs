@@ -1,7 +1,7 @@
 //! Reads that keep a table whole, written in another way, where a layout moves anything.
 //!
-//! A read at positions that data say, or that go around an end, needs its table whole along the dimensions that it looks at, and so does a
-//! running reduction along the dimension that it runs: either the table moves, or it rests where others pay for it. The program is laid out again with these reads in the other form; the
+//! A read at positions that data say, or that go around an end, needs its table whole along the dimensions that it looks at, and so do a
+//! running reduction along the dimension that it runs and a search for the largest values: either the table moves, or it rests where others pay for it. The program is laid out again with these reads in the other form; the
 //! cheaper layout is taken. Must not know how reads are written.
 //!
 //! ```text
@@ -11,7 +11,7 @@
 use super::layouts::Layouts;
 use super::report::Rewrite;
 use crate::einsum::{Definition, Program, Tensor, TensorId};
-use crate::rules::{Expand, RuleUse, lookup, running, wrapped};
+use crate::rules::{Expand, RuleUse, lookup, running, topk_parts, wrapped};
 use crate::search::Found;
 use crate::search::problem::Problem;
 use std::cmp::Ordering;
@@ -30,7 +30,12 @@ pub(super) struct Family {
 }
 
 /// Every family, in the order in which they are tried.
-pub(super) const FAMILIES: [Family; 3] = [
+pub(super) const FAMILIES: [Family; 4] = [
+    Family {
+        tables: topk_parts::tables,
+        expand: topk_parts::expand,
+        added: choosing,
+    },
     Family {
         tables: lookup::tables,
         expand: lookup::expand,

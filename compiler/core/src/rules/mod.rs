@@ -26,6 +26,7 @@ pub mod laws;
 pub mod lookup;
 pub mod matrix_blocks;
 pub mod order;
+pub mod panels;
 mod places;
 pub mod price;
 pub mod reduction;
@@ -34,6 +35,7 @@ pub mod running;
 mod saturate;
 mod steps;
 pub mod term;
+pub mod topk_parts;
 mod translate;
 pub mod wrapped;
 
@@ -69,7 +71,10 @@ pub struct RuleInfo {
 pub fn all() -> Vec<RuleInfo> {
     let blocks = matrix_blocks::rows();
     let reads = lookup::rows().into_iter().chain(wrapped::rows());
-    let reads = reads.chain(running::rows());
+    let reads = reads
+        .chain(running::rows())
+        .chain(panels::rows())
+        .chain(topk_parts::rows());
     let moved = reads.chain(ia::all());
     logic().into_iter().chain(blocks).chain(moved).collect()
 }

@@ -11,7 +11,7 @@
 
 use super::convert::{placements, share, share_of};
 use super::mesh::AXES;
-use super::problem::{Problem, Statement};
+use super::problem::{Kind, Problem, Statement};
 use super::transfer::{Counts, Roles, TransferItem};
 use super::windows;
 use crate::cost::Pace;
@@ -39,8 +39,9 @@ pub struct Choice {
     pub pace: Pace,
     /// Bytes that the busiest site reads and writes.
     pub touched: f64,
-    /// Bytes of its addends, held beside the tensor that they become; 0 if the result is complete.
-    pub addends: f64,
+    /// Bytes that are held for it beside tensors at rest: its addends, if the result is not complete, and its part of the operands that are made
+    /// wherever they are read, which all readers of one share.
+    pub held: f64,
 }
 
 /// All ways to run a statement in which no index is cut into more pieces than it has values and the busiest site
@@ -98,7 +99,7 @@ pub fn choice(
     } else {
         0.0
     };
-    let mut touched = made.max(addends);
+    let (mut touched, mut held) = (made.max(addends), addends);
     for (read, need) in statement.reads.iter().zip(&needs) {
         let operand = &problem.tensors[read.tensor];
         let goods = TransferItem {
@@ -106,7 +107,11 @@ pub fn choice(
             columns: 1.0,
             windows: &problem.windows,
         };
-        touched += share_of(goods, counts, *need) * operand.width / read.passed as f64;
+        let bytes = share_of(goods, counts, *need) * operand.width;
+        touched += bytes / read.passed as f64;
+        if operand.kind == Kind::Free {
+            held += bytes / operand.readers.len().max(1) as f64;
+        }
     }
     // That a piece touches less does not make up for making pieces.
     if statement.small {
@@ -119,7 +124,7 @@ pub fn choice(
         load: load(statement, counts, run),
         pace: statement.pace,
         touched,
-        addends,
+        held,
     }
 }
 

@@ -89,7 +89,7 @@ pub struct Weights {
     pub touched: f64,
     /// For a conversion that moves something.
     pub moves: f64,
-    /// For each byte that the busiest site holds: at rest, of addends, or as what a conversion makes.
+    /// For each byte that the busiest site holds: at rest, for a statement, or as what a conversion makes.
     pub resident: f64,
 }
 
@@ -413,7 +413,7 @@ impl<'a> CostTable<'a> {
         let exact = self.objective.of_run(choice)
             + weights.load * choice.load / self.total
             + weights.touched * choice.touched / self.bytes
-            + weights.resident * choice.addends;
+            + weights.resident * choice.held;
         rounded(exact, weights.quantum)
     }
 

@@ -32,7 +32,7 @@ use std::collections::HashMap;
 /// Operations granted to the search over all meshes: some ten seconds of them.
 pub(super) const BUDGET: f64 = 2e10;
 
-/// Times that the price of load or of memory is raised before a mesh is given up.
+/// Times that the price of load or of memory is raised before a mesh is given up; by more where that changed nothing.
 const MOST_RAISES: usize = 10;
 
 /// A mesh's plan.
@@ -182,15 +182,15 @@ impl Search<'_> {
             };
         }
         let mut weights = self.weights;
-        let mut first_bound: Option<f64> = None;
+        let (mut first_bound, mut last): (Option<f64>, f64) = (None, 0.0);
         for _ in 0..MOST_RAISES {
             let mut candidate = match self.solved(mesh, how, weights, deadline) {
                 Looked::Plan(candidate) => *candidate,
                 other => return other,
             };
             let price = candidate.price.under(&self.options.objective);
-            let relaxed = *first_bound.get_or_insert(candidate.bound);
-            candidate.bound = candidate.bound.min(relaxed).min(price);
+            let first = *first_bound.get_or_insert(candidate.bound);
+            candidate.bound = candidate.bound.min(first.min(price));
             let scale = price.max(self.weights.quantum * 1e6);
             if self.whole(&candidate.price) > self.balance.whole && self.runs.is_empty() {
                 if !self.balance.tight {
@@ -199,11 +199,12 @@ impl Search<'_> {
                 }
                 weights.load = (weights.load * 4.0).max(scale * 0.05);
             } else if let Some((statement, tensor, missing)) = self.fits(&candidate.layout) {
-                if self.misfit.is_none_or(|(.., least)| missing < least) {
-                    self.misfit = Some((statement, tensor, missing));
-                }
-                let limit = self.options.memory.unwrap_or(u64::MAX) as f64;
-                weights.resident = (weights.resident * 4.0).max(scale * 0.05 / limit.max(1.0));
+                let least = self.misfit.filter(|(.., least)| *least <= missing);
+                self.misfit = least.or(Some((statement, tensor, missing)));
+                let limit = self.options.memory.map_or(1.0, |bytes| bytes.max(1) as f64);
+                let again = missing == std::mem::replace(&mut last, missing);
+                let raised = weights.resident * if again { 32.0 } else { 4.0 };
+                weights.resident = raised.max(scale * 0.05 / limit);
             } else {
                 if weights != self.weights && candidate.bound < price {
                     let why = "balance or memory had to be given a price".to_string();

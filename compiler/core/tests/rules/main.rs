@@ -4,9 +4,11 @@
 mod barred;
 mod laws;
 mod lookup;
+mod panels;
 mod programs;
 mod rounds;
 mod rows;
 mod running;
 mod support;
+mod topk_parts;
 mod wrapped;
