@@ -19,9 +19,9 @@ use std::collections::BTreeSet;
 /// The end of the message about a plan that does not fit.
 const AGAIN: &str = "also with values computed again instead of kept";
 
-/// What there is where no plan fits in memory.
+/// A refusal: no plan fits in memory.
 pub(super) struct Short {
-    /// What to tell the user of what misses least: what one statement takes by itself may be more than what a plan comes to.
+    /// The message for the user, of what misses least: what one statement takes by itself may be more than what a plan comes to.
     refusal: Diagnostic,
     /// How many bytes are missing.
     missing: u64,

@@ -108,20 +108,20 @@ impl<'a> Panels<'a> {
         };
         let operands = operands.clone();
         let (dtype, shape, origin) = (tensor.dtype, tensor.shape.clone(), tensor.origin);
-        let named = |part: &str| format!("{}.{part}", tensor.name);
+        let name_of = |part: &str| format!("{}.{part}", tensor.name);
         let names = self.kernel.indices[..shape.len()].iter();
         let names: Vec<String> = names.map(|index| index.name.clone()).collect();
         let initial = match self.kernel.indices[self.along.0 as usize].extent % self.width {
-            0 => (zeros(dtype, &shape, &names), vec![]),
+            0 => (zeros(dtype, &shape, names.clone()), vec![]),
             rest => {
                 let first = self.rounds * self.width;
                 let place = Place::Fixed(first, rest);
                 self.product(rewriting, &operands, &place, &tensor)
             }
         };
-        let initial = rewriting.add_hidden(&named("initial"), initial, origin);
+        let initial = rewriting.add_hidden(&name_of("initial"), initial, origin);
         let block = rewriting.add_block(Block {
-            name: named("panel"),
+            name: name_of("panel"),
             parent: tensor.block,
             bound: Bound::Rounds(self.rounds),
             until: None,
@@ -130,13 +130,13 @@ impl<'a> Panels<'a> {
             origin,
         });
         let (counter, sum) = (LoopValue::Counter(block), LoopValue::State(block, 0));
-        let round = rewriting.add_loop_value(&named("panel"), (DType::I64, &[]), counter, origin);
-        let sum = rewriting.add_loop_value(&named("sum"), (dtype, &shape), sum, origin);
+        let round = rewriting.add_loop_value(&name_of("panel"), (DType::I64, &[]), counter, origin);
+        let sum = rewriting.add_loop_value(&name_of("sum"), (dtype, &shape), sum, origin);
         let place = Place::Round(round, self.width);
         let product = self.product(rewriting, &operands, &place, &tensor);
-        let product = rewriting.add_hidden(&named("product"), product, origin);
-        let next = canonical::statement(both(dtype, &shape, &names), &[sum, product]);
-        let next = rewriting.add_hidden(&named("next"), next, origin);
+        let product = rewriting.add_hidden(&name_of("product"), product, origin);
+        let next = canonical::statement(both(dtype, &shape, names), &[sum, product]);
+        let next = rewriting.add_hidden(&name_of("next"), next, origin);
         rewriting.carry(block, State { initial, next });
         tensor.definition = Definition::Loop(LoopValue::Last(block, 0));
         tensor
@@ -248,45 +248,39 @@ fn width(values: u64, rounds: u64) -> Option<u64> {
 /// The panel of an operand, which is the tensor `from`, along a dimension.
 fn panel(kernel: &Kernel, (operand, dim): Cut, from: TensorId, place: &Place) -> Statement {
     let of = &kernel.operands[operand as usize];
-    let names = names(kernel, operand);
     let mut shape = of.shape.clone();
     shape[dim] = place.width();
-    let mut positions = names.clone();
+    let mut positions = numbered(shape.len());
     positions[dim] = match place {
-        Place::Round(_, width) => format!("{width} * a1[] + {}", names[dim]),
-        Place::Fixed(first, _) => format!("{} + {first}", names[dim]),
+        Place::Round(_, width) => format!("{width} * a1[] + i{dim}"),
+        Place::Fixed(first, _) => format!("i{dim} + {first}"),
     };
     let (counter, operands) = match place {
         Place::Round(round, _) => (", i64[]", vec![from, *round]),
         Place::Fixed(..) => ("", vec![from]),
     };
-    let (typed, indices) = (typed(of.columns[0], &of.shape), indices(&names, &shape));
+    let (typed, indices) = (typed(of.columns[0], &of.shape), indices(&shape));
     let (dtype, positions) = (of.columns[0].name(), positions.join(", "));
     let text = format!("({typed}{counter}) {indices} {dtype} = a0[{positions}]");
-    canonical::statement(parsed(&text), &operands)
+    canonical::statement(named(&text, names(kernel, operand)), &operands)
 }
 
 /// The kernel of zeros.
-fn zeros(dtype: DType, shape: &[u64], names: &[String]) -> Kernel {
+fn zeros(dtype: DType, shape: &[u64], names: Vec<String>) -> Kernel {
     let zero = match dtype {
         DType::F32 => "0.0",
         _ => "0.0_f64",
     };
-    let (indices, dtype) = (indices(names, shape), dtype.name());
-    parsed(&format!("() {indices} {dtype} = {zero}"))
+    let (indices, dtype) = (indices(shape), dtype.name());
+    named(&format!("() {indices} {dtype} = {zero}"), names)
 }
 
 /// The kernel that adds two tensors.
-fn both(dtype: DType, shape: &[u64], names: &[String]) -> Kernel {
-    let (of, at) = (typed(dtype, shape), names.join(", "));
-    let (indices, dtype) = (indices(names, shape), dtype.name());
-    parsed(&format!(
-        "({of}, {of}) {indices} {dtype} = a0[{at}] + a1[{at}]"
-    ))
-}
-
-fn parsed(text: &str) -> Kernel {
-    text.parse().expect("a kernel of names and numbers")
+fn both(dtype: DType, shape: &[u64], names: Vec<String>) -> Kernel {
+    let (of, at) = (typed(dtype, shape), numbered(shape.len()).join(", "));
+    let (indices, dtype) = (indices(shape), dtype.name());
+    let text = format!("({of}, {of}) {indices} {dtype} = a0[{at}] + a1[{at}]");
+    named(&text, names)
 }
 
 /// A name for each dimension of an operand: that of the index at which it is read, if it is read at one.
@@ -299,15 +293,31 @@ fn names(kernel: &Kernel, operand: u32) -> Vec<String> {
     for position in positions {
         let index = graph.as_index(*position);
         let own = index.map(|index| kernel.indices[index.0 as usize].name.clone());
-        let own = own.filter(|own| !names.contains(own));
-        let numbered = || format!("dim{}", names.len());
-        names.push(own.unwrap_or_else(numbered));
+        let numbers = (names.len()..).map(|dim| format!("dim{dim}"));
+        let free = own
+            .into_iter()
+            .chain(numbers)
+            .find(|name| !names.contains(name));
+        names.extend(free);
     }
     names
 }
 
-fn indices(names: &[String], shape: &[u64]) -> String {
-    let indices = names.iter().zip(shape);
+/// The kernel of a text with numbered indices, which have other names then.
+fn named(text: &str, names: Vec<String>) -> Kernel {
+    let mut kernel: Kernel = text.parse().expect("a kernel of numbered indices");
+    for (index, name) in kernel.indices.iter_mut().zip(names) {
+        index.name = name;
+    }
+    kernel
+}
+
+fn numbered(rank: usize) -> Vec<String> {
+    (0..rank).map(|dim| format!("i{dim}")).collect()
+}
+
+fn indices(shape: &[u64]) -> String {
+    let indices = numbered(shape.len()).into_iter().zip(shape);
     let indices: Vec<String> = indices.map(|(name, n)| format!("{name}: {n}")).collect();
     format!("[{}]", indices.join(", "))
 }

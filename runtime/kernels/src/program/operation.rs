@@ -55,7 +55,7 @@ pub(crate) struct Read {
     pub lanes: Vec<i64>,
     /// Whether some position is a register that differs between lanes.
     pub scattered: bool,
-    /// Whether positions go on evenly, or not at all, along the last dimension of the strip.
+    /// True if positions go on evenly, or not at all, along the last dimension of the strip.
     pub by_rows: bool,
 }
 
