@@ -111,10 +111,9 @@ impl Parts {
             return None;
         };
         let count = kernel.indices[0].extent;
-        let is_some = count > 0;
-        let mut parts = PARTS.into_iter();
+        let mut parts = PARTS.into_iter().filter(|_| count > 0);
         let parts = parts.find(|parts| size.div_ceil(*parts) >= LEAST * count)?;
-        (is_ordered && is_some).then_some(Parts {
+        is_ordered.then_some(Parts {
             dtype,
             size,
             count,
@@ -239,7 +238,10 @@ fn at_chosen(graph: &Graph, node: &Node, (vector, chosen): (u32, u32)) -> Option
     let position = positions.first().filter(|_| *operand == vector)?;
     match graph.node(*position) {
         Node::Read {
-            operand, positions, ..
+            operand,
+            positions,
+            otherwise: None,
+            ..
         } if *operand == chosen => Some(positions.clone()),
         _ => None,
     }

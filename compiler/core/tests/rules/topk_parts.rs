@@ -34,6 +34,8 @@ fn the_values_are_the_same() {
         "p: i64[7] = [i: 7] topk(y[:1], i)\nv: f32[7] = [i: 7] y[p[i]] * 2.0\noutput p\noutput v",
         "p: i64[3] = [i: 3] topk(n[:1], i)\nv: i64[3] = [i: 3] n[p[i]] + p[i]\noutput p\noutput v",
         "p: i64[1] = [i: 1] topk(n[:1], i)\nq: i64[2] = [i: 2] topk(n[:1], i)\noutput p\noutput q",
+        // A position before the first.
+        "p: i64[5] = [i: 5] topk(x[:1], i)\nv: f64[5] = [i: 5] x[p[i - 1] else 7]\noutput p\noutput v",
         // All values of a part are less than those behind its end, but NaN.
         "z: f64[1300] = [i: 1300] where(i < 1290, -inf_f64, x[i])\np: i64[9] = [i: 9] topk(z[:1], i)\n\
          v: f64[9] = [i: 9] z[p[i]]\noutput p\noutput v",
