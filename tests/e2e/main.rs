@@ -15,6 +15,7 @@ mod gpu;
 mod language;
 mod learning;
 mod lines;
+mod lists;
 mod lookups;
 mod loops;
 mod machines;

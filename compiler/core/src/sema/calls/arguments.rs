@@ -245,6 +245,10 @@ impl<'a> Checker<'a> {
         view: View,
         value: &'a Expr,
     ) -> Option<Binding> {
+        let view = match &formal.ty {
+            Some(Type::Tensor { dtype, .. }) => self.view_in(view, *dtype, value.span)?,
+            _ => view,
+        };
         let have = self.built.tensors[view.tensor.0 as usize].dtype;
         if let Some(Type::Tensor { dtype, .. }) = &formal.ty
             && have != *dtype

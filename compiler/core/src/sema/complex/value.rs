@@ -276,7 +276,11 @@ impl<'c, 'a> Splitter<'c, 'a> {
         let id = match self.checker.arena.ty(id) {
             // What decides between two numbers may be made of complex ones.
             Ty::Number { .. } => {
+                let known = self.checker.built.tensors.len() as u32;
                 let id = self.checker.coerce(id, part, self.span)?;
+                // Constant lists in the type of the parts.
+                let all = self.checker.built.tensors.len() as u32;
+                self.made.extend((known..all).map(TensorRef));
                 self.real(id)?
             }
             Ty::Typed(_) => self.real(id)?,

@@ -69,6 +69,9 @@ impl<'a> Checker<'a> {
         }
         if let Some(whole) = open {
             self.inference.untyped.insert(tensor, whole);
+            if target.guess.is_none() {
+                self.inference.lists.insert(tensor, Default::default());
+            }
         }
         let tensor = match dtype.is_complex() {
             true => self.complex_over(&target.name, tensor, parts.pairs, span)?,

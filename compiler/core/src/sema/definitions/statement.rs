@@ -432,7 +432,7 @@ impl<'a> Checker<'a> {
             }
             None => {
                 if let Ty::Number { whole } = self.arena.ty(value)
-                    && (target.guess.is_some() || self.reads_untyped(value))
+                    && (target.guess.is_some() || !self.untyped_reads(value).is_empty())
                 {
                     return self.guessed_definition(scope, target, vars, (value, whole));
                 }

@@ -50,12 +50,20 @@ impl<'a> Checker<'a> {
             ExprKind::Access { base, positions } => {
                 let read = self.access(context, base, positions, true, value.span);
                 let other = self.expr(context, fallback);
-                let (read, other) = (read?, other?);
+                let (mut read, other) = (read?, other?);
+                if let Ty::Typed(dtype) = self.arena.ty(other) {
+                    read = self.list_beside(read, dtype, value.span)?;
+                }
                 let (_, mut other) =
                     self.unify((read, value.span), (other, fallback.span), "`else`")?;
                 let mut ty = self.arena.ty(read);
                 match (ty, self.arena.ty(other)) {
                     (Ty::Typed(dtype), _) => other = self.coerce(other, dtype, fallback.span)?,
+                    (Ty::Number { whole }, Ty::Number { whole: with }) => {
+                        ty = Ty::Number {
+                            whole: whole && with,
+                        };
+                    }
                     // A state whose type is not known yet.
                     (Ty::Number { .. }, with) => ty = with,
                 }

@@ -212,6 +212,8 @@ impl<'a> Checker<'a> {
             self.report.push(error);
             return None;
         }
+        let moved = self.built.tensors[moves.tensor.0 as usize].dtype;
+        let given = self.view_in(given, moved.part().unwrap_or(moved.compute()), span)?;
         let record = &self.built.tensors[given.tensor.0 as usize];
         let types = [given, moves].map(|view| self.built.tensors[view.tensor.0 as usize].dtype);
         let open = |view: View| self.inference.untyped.contains_key(&view.tensor);

@@ -363,6 +363,16 @@ impl<'a> Checker<'a> {
             None => return None,
         };
         let record = &self.built.tensors[view.tensor.0 as usize];
+        if self.is_open_list(view.tensor) {
+            let declared = record.span;
+            self.report.push(
+                Diagnostic::error("E0606", format!("`{text}` has no type of its own"))
+                    .at(value.span, "a gradient is taken by this")
+                    .at(declared, "declared here")
+                    .help(format!("give it one: `const {text}: f32[…] = …`")),
+            );
+            return None;
+        }
         if !record.dtype.is_float() && !record.dtype.is_complex() {
             let (dtype, declared) = (record.dtype, record.span);
             self.report.push(

@@ -6,11 +6,33 @@
 //! solve(A: f64[3, 5, 5], y: f64[3, 5])   =>   the result's own sizes: [5]
 //! ```
 
-use crate::sema::{Checker, library::operands::Call, report::dimensions, sizes::size::Size};
+use crate::sema::{
+    Checker, expressions::scope::View, library::operands::Call, library::operations::Operation,
+    report::dimensions, sizes::size::Size,
+};
 use ein_plan::{DType, Function};
 use einc_diag::{Diagnostic, Span};
 
 impl Checker<'_> {
+    /// The views of a library operation, constant lists in the type of the others; without one, of numbers that it can take.
+    pub(crate) fn typed_views(
+        &mut self,
+        operation: &Operation,
+        views: Vec<View>,
+        span: Span,
+    ) -> Option<Vec<View>> {
+        let of = |view: &View| self.built.tensors[view.tensor.0 as usize].dtype;
+        let typed = views.iter().find(|view| !self.is_open_list(view.tensor));
+        let whole = views.iter().all(|view| of(view).is_integer());
+        let dtype = match typed {
+            Some(view) => of(view).part().unwrap_or(of(view)),
+            None if whole && operation.is_ordered() => DType::I64,
+            None => DType::F32,
+        };
+        let views = views.into_iter();
+        views.map(|view| self.view_in(view, dtype, span)).collect()
+    }
+
     pub(crate) fn library_types(&mut self, call: &Call) -> Option<()> {
         let name = call.operation.name;
         let mut first: Option<(DType, Span)> = None;

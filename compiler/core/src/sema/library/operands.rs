@@ -161,6 +161,7 @@ impl<'a> Checker<'a> {
             .collect();
         *self.open_path() = path;
         let views = views.into_iter().collect::<Option<Vec<View>>>()?;
+        let views = self.typed_views(&operation, views, span)?;
         let count = match arguments.get(operation.tensors) {
             Some(count) => Some(self.size(context.scope, &count.value, "the number of values")?),
             None => None,

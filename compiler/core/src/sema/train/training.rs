@@ -154,6 +154,8 @@ impl<'a> Checker<'a> {
                 EntityKind::Definition { constant: true, .. }
             );
             match binding {
+                // A list takes types in each program anew.
+                Binding::Tensor(view) if constant && self.is_open_list(view.tensor) => {}
                 Binding::Tensor(view) if constant => {
                     let tensor = &self.built.tensors[view.tensor.0 as usize];
                     let about = (tensor.name.clone(), tensor.dtype, tensor.shape.clone());

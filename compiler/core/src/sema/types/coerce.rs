@@ -133,7 +133,7 @@ impl Checker<'_> {
     }
 
     /// An untyped (or, under a real division, integer) expression computed in `dtype`, which it can take.
-    fn convert_number(&mut self, id: ExprId, dtype: DType) -> ExprId {
+    pub(super) fn convert_number(&mut self, id: ExprId, dtype: DType) -> ExprId {
         if let Some(done) = self.arena.coerced.get(&(id, dtype)) {
             return *done;
         }
@@ -213,15 +213,18 @@ impl Checker<'_> {
                 };
                 self.arena.add(form, ty)
             }
-            // A counter, a number of a training step, or a state whose type is not known yet.
-            Form::Read { tensor, .. } => {
-                let own = self.built.tensors[tensor.0 as usize].dtype;
-                let read = self.arena.add((*form).clone(), Ty::Typed(own));
-                match own == dtype {
-                    true => read,
-                    false => self.arena.add(as_computed(read, dtype), ty),
+            // A constant list, a counter, a number of a training step, or a state whose type is not known yet.
+            Form::Read { tensor, .. } => match self.read_of_list(&form, dtype) {
+                Some(read) => read,
+                None => {
+                    let own = self.built.tensors[tensor.0 as usize].dtype;
+                    let read = self.arena.add((*form).clone(), Ty::Typed(own));
+                    match own == dtype {
+                        true => read,
+                        false => self.arena.add(as_computed(read, dtype), ty),
+                    }
                 }
-            }
+            },
             Form::Convert(_) | Form::Computed(_) | Form::Complex(..) => id,
         };
         self.arena.coerced.insert((id, dtype), result);

@@ -37,6 +37,8 @@ pub(crate) struct Inference {
     pub(crate) settled_types: BTreeMap<String, DType>,
     /// Tensors whose type is not known yet, and whether they begin with whole numbers.
     pub(crate) untyped: HashMap<TensorRef, bool>,
+    /// Of tensors without a type, the constant lists and the whole numbers that are made of them, with what they are in a type.
+    pub(crate) lists: HashMap<TensorRef, BTreeMap<DType, TensorRef>>,
     /// True if a definition took a type that its text does not say.
     pub(crate) guessed: bool,
 }
@@ -79,19 +81,20 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Returns whether an expression reads a tensor whose type is not known yet.
-    pub(crate) fn reads_untyped(&self, id: ExprId) -> bool {
+    /// The tensors that an expression reads and whose type is not known yet.
+    pub(crate) fn untyped_reads(&self, id: ExprId) -> Vec<TensorRef> {
         let (mut open, mut seen) = (vec![id], std::collections::HashSet::new());
+        let mut found = vec![];
         while let Some(id) = open.pop().filter(|_| !self.inference.untyped.is_empty()) {
             let form = self.arena.form(id);
             if let Form::Read { tensor, .. } = &*form
                 && self.inference.untyped.contains_key(tensor)
             {
-                return true;
+                found.push(*tensor);
             }
             open.extend(form.arguments().into_iter().filter(|a| seen.insert(*a)));
         }
-        false
+        found
     }
 
     /// The type of a source where nothing says another, and whether its values are whole numbers.
@@ -122,10 +125,17 @@ impl<'a> Checker<'a> {
             let root = self.coerce(value, dtype, span)?;
             return self.add_definition(scope, target, vars, root);
         }
+        let of_lists = target.guess.is_none() && self.reads_lists_alone(value);
         let root = self.settle(value, span)?;
         let binding = self.add_definition(scope, target, vars, root)?;
-        if let Binding::Tensor(view) = binding {
+        // Values that are made of lists are no longer exact where they are not whole: they have a type.
+        if let Binding::Tensor(view) = binding
+            && (whole || !of_lists)
+        {
             self.inference.untyped.insert(view.tensor, whole);
+            if of_lists {
+                self.inference.lists.insert(view.tensor, BTreeMap::new());
+            }
         }
         Some(binding)
     }

@@ -9,5 +9,6 @@
 pub(crate) mod coerce;
 pub(crate) mod fold;
 pub(crate) mod guesses;
+pub(crate) mod open_lists;
 pub(crate) mod unsigned;
 pub(crate) mod whole;
