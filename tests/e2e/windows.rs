@@ -263,9 +263,72 @@ output c
             4,
             10 * (4 + 4) * 340,
         ),
+        // Both edges of each tile, and the first and last rows of all.
+        ("heat with kept borders", &heat.replace("(u[i-1,j] else 0)", "u[max(i-1,0),j]").replace("(u[i+1,j] else 0)", "u[min(i+1,8191),j]").replace("(u[i,j-1] else 0)", "u[i,max(j-1,0)]").replace("(u[i,j+1] else 0)", "u[i,min(j+1,8191)]"), 4, 100 * 65_540),
+        (
+            "neighbours on a torus",
+            "input u0: f32[8192, 8192]
+repeat k < 100 {
+  state u[i,j] = u0[i,j]
+  n[i<8192,j<8192] = sum[a<3,b<3] u[(i+a+8191) % 8192, (j+b+8191) % 8192]
+  next u[i,j] = where(n[i,j] - u[i,j] == 3, 1, 0)
+}
+output u
+",
+            4,
+            100 * 65_552,
+        ),
+        (
+            "one element",
+            "input x: f32[100000000]\nz[i] = x[i] * 2\nr = z[7]\ns = sum[i] z[i]\noutput r\noutput s\n",
+            4,
+            8,
+        ),
+        (
+            "look-ups with an else",
+            "input x: f32[100000000]; input t: i64[64]\nz[i] = x[i] * 2\ny[n] = z[t[n] + 1] else 0\noutput y\noutput z\n",
+            4,
+            512,
+        ),
     ];
     for (what, text, sites, floats) in cases {
         assert_eq!(transfer(text, sites), floats, "{what}");
+    }
+}
+
+/// Reads that stay at an end, or go around one at a summed offset.
+#[test]
+fn reads_at_the_ends_are_those_of_plain_loops() {
+    const ENDS: &str = "dim N = 13
+dim M = 7
+input x: f64[N, M] = load(\"x.npy\")
+z[i,j] = 2 * x[i,j]
+y[i<N,j<M] = z[max(i-2,0),j] - z[min(i+1,N-1), clip(j-1,0,M-1)] + z[5,j]
+w[i<N,j<M] = sum[r<3,s<2] (r + 1) * z[(i+r+N-1) % N, (j+s+M-1) % M] * z[clip(i+r-1,0,N-1), j]
+one = z[12,3]
+output y
+output w
+output one
+";
+    let x = Tensor::noise(&[13, 7], 3);
+    let z = |i: i64, j: i64| 2.0 * x.at(&[i as usize, j as usize]);
+    let at = |e: usize| ((e / 7) as i64, (e % 7) as i64);
+    let y = Tensor::from_fn(&[13, 7], |e| {
+        let (i, j) = at(e);
+        z((i - 2).max(0), j) - z((i + 1).min(12), (j - 1).clamp(0, 6)) + z(5, j)
+    });
+    let w = Tensor::from_fn(&[13, 7], |e| {
+        let (i, j) = at(e);
+        let term = |r: i64, s: i64| {
+            let around = z((i + r + 12) % 13, (j + s + 6) % 7);
+            (r + 1) as f64 * around * z((i + r - 1).clamp(0, 12), j)
+        };
+        (0..3).map(|r| term(r, 0) + term(r, 1)).sum()
+    });
+    let one = Tensor::from_fn(&[], |_| z(12, 3));
+    for sites in 1..=5 {
+        let expected = [("y", y.clone()), ("w", w.clone()), ("one", one.clone())];
+        gives(ENDS, &[("x", x.clone())], &expected, sites);
     }
 }
 

@@ -3,18 +3,22 @@
 //! A read at such a position needs all of its operand at every site. As a reduction over the dimension, with a guard that
 //! names the position, it can be cut along that dimension: each site looks at the rows that it has, and the rows that are
 //! found travel instead of the table. The kernel's loops solve the guard, so the work is that of the read. The largest of
-//! one value is that value, so no bit changes; `within` stops the run where the read would. Must not know sites or costs:
-//! the search lays the program out beside the others.
+//! one value is that value, so no bit changes; `within` stops the run where the read would. A read that a condition or an `else` leaves out
+//! looks up the first row there, and the statement takes the other value. Must not know sites or costs: the search lays the program out beside
+//! the others.
 //!
 //! ```text
 //! z = [n: 64] x[tok[n]] + 1.0   =>   x.rows = [n: 64 | d0: 900] max x[d0] if d0 == within(tok[n], 900);  z = [n: 64] x.rows[n] + 1.0
 //! ```
 
-use super::{Alternative, RuleInfo};
+mod everywhere;
+
+use super::{Alternative, RuleInfo, may_fault_in};
 use crate::einsum::{Definition, Program, Rewriting, Tensor, TensorId, canonical};
 use ein_plan::{
     DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar,
 };
+use everywhere::{Candidate, conditions, everywhere};
 
 const NAME: &str = "lookup-at-owner";
 
@@ -27,7 +31,7 @@ pub(super) fn rows() -> Vec<RuleInfo> {
         left: "z[n] = x[tok[n]]",
         right: "z[n] = max[d] x[d] if d == within(tok[n], D)",
         conditions: &[
-            "the read takes place at every point of its statement",
+            "of a read that takes place under a condition, the condition is known at every point",
             "fewer elements are read than x has",
             "more than one site",
         ],
@@ -55,8 +59,8 @@ pub fn tables(program: &Program) -> Vec<TensorId> {
         let Definition::Statement { kernel, operands } = &tensor.definition else {
             continue;
         };
-        for read in candidates(program, kernel, operands) {
-            let Node::Read { operand, .. } = kernel.graph.node(read) else {
+        for candidate in candidates(program, kernel, operands) {
+            let Node::Read { operand, .. } = kernel.graph.node(candidate.read) else {
                 continue;
             };
             let table = operands[*operand as usize];
@@ -69,21 +73,18 @@ pub fn tables(program: &Program) -> Vec<TensorId> {
 }
 
 /// The reads of a kernel that the rule is for.
-fn candidates(program: &Program, kernel: &Kernel, operands: &[TensorId]) -> Vec<NodeId> {
+fn candidates(program: &Program, kernel: &Kernel, operands: &[TensorId]) -> Vec<Candidate> {
     if kernel.library().is_some() {
         return vec![];
     }
-    let always = always_read(kernel);
-    let nodes = kernel.graph.iter();
-    let reads = nodes.filter(|(id, node, _)| {
+    let mut known = conditions(kernel);
+    let mut found = vec![];
+    for (read, node, _) in kernel.graph.iter() {
         let Node::Read {
-            operand,
-            positions,
-            otherwise: None,
-            ..
+            operand, positions, ..
         } = node
         else {
-            return false;
+            continue;
         };
         let free = match &program.tensor(operands[*operand as usize]).definition {
             Definition::Source(source) => source.is_free(),
@@ -92,21 +93,28 @@ fn candidates(program: &Program, kernel: &Kernel, operands: &[TensorId]) -> Vec<
         let looks_up = positions
             .iter()
             .any(|p| kernel.graph.as_quotient(*p).is_none());
-        always[id.0 as usize] && looks_up && !free && points(kernel, *operand, positions).is_some()
-    });
-    reads.map(|(id, ..)| id).collect()
+        let Some(conditions) = known[read.0 as usize].take().filter(|_| looks_up && !free) else {
+            continue;
+        };
+        let conditional = conditions.iter().map(|(condition, _)| *condition);
+        let needed: Vec<NodeId> = positions.iter().copied().chain(conditional).collect();
+        // Conditions under conditions are looked at everywhere, too.
+        let mut inner = conditions.iter().skip(1);
+        let may_stop = inner.any(|(condition, _)| may_fault_in(kernel, *condition));
+        if !may_stop && is_few(kernel, *operand, &needed) {
+            found.push(Candidate { read, conditions });
+        }
+    }
+    found
 }
 
-/// The indices that the positions of a read depend on, if it takes fewer elements than the operand has.
-fn points(kernel: &Kernel, operand: u32, positions: &[NodeId]) -> Option<Vec<IndexId>> {
-    let indices = indices_of(kernel, positions);
+/// True if a read whose positions and conditions are these nodes takes fewer elements than the operand has.
+fn is_few(kernel: &Kernel, operand: u32, needed: &[NodeId]) -> bool {
+    let indices = indices_of(kernel, needed);
     let count = |n: u64, extent: &u64| n.saturating_mul(*extent);
     let extents = indices.iter().map(|i| &kernel.indices[i.0 as usize].extent);
-    let all = kernel.operands[operand as usize]
-        .shape
-        .iter()
-        .fold(1, count);
-    (extents.fold(1, count) < all).then_some(indices)
+    let shape = &kernel.operands[operand as usize].shape;
+    extents.fold(1, count) < shape.iter().fold(1, count)
 }
 
 /// The indices that nodes depend on, in their order.
@@ -128,26 +136,6 @@ fn indices_of(kernel: &Kernel, nodes: &[NodeId]) -> Vec<IndexId> {
     indices
 }
 
-/// By node: whether it is evaluated at every point of the output and of what is reduced. A value is not where a guard
-/// fails, nor is the branch of a select that is not taken.
-fn always_read(kernel: &Kernel) -> Vec<bool> {
-    let mut always = vec![false; kernel.graph.len()];
-    always[kernel.guard.unwrap_or(kernel.root).0 as usize] = true;
-    for at in (0..always.len()).rev() {
-        if !always[at] {
-            continue;
-        }
-        match kernel.graph.node(NodeId(at as u32)) {
-            Node::Apply(Function::Select, arguments) => always[arguments[0].0 as usize] = true,
-            Node::Read { positions, .. } => {
-                positions.iter().for_each(|p| always[p.0 as usize] = true);
-            }
-            node => node.arguments().for_each(|a| always[a.0 as usize] = true),
-        }
-    }
-    always
-}
-
 struct LookingUp<'r> {
     rewriting: &'r mut Rewriting,
     /// Look-ups that are there already.
@@ -165,16 +153,18 @@ impl LookingUp<'_> {
         let Definition::Statement { kernel, operands } = &old.definition else {
             return None;
         };
-        let mut reads = candidates(program, kernel, operands);
-        reads.retain(|read| match kernel.graph.node(*read) {
+        let mut wanted = candidates(program, kernel, operands);
+        wanted.retain(|candidate| match kernel.graph.node(candidate.read) {
             Node::Read { operand, .. } => is_wanted(operands[*operand as usize]),
             _ => false,
         });
-        if reads.is_empty() {
+        if wanted.is_empty() {
             return None;
         }
+        let (everywhere, reads) = everywhere(kernel, &wanted);
         let mut tensor = self.rewriting.copy(old);
         if let Definition::Statement { kernel, operands } = &mut tensor.definition {
+            *kernel = everywhere;
             (*kernel, *operands) = match whole(kernel, &reads, &tensor.shape, tensor.dtype) {
                 Some((operand, positions)) => {
                     let all: Vec<IndexId> = (0..kernel.output_rank).map(IndexId).collect();

@@ -1,12 +1,13 @@
-//! Reads that go around the end of a dimension, as reads on either side of it.
+//! Reads that go around the end of a dimension, or stay at it, as reads on either side of it.
 //!
 //! A position `(i + 1) % N` is no affine form, so its reader needs the whole dimension. Where the form under the remainder passes
-//! one multiple of N, the read is one of two affine ones, each of which has a window: the neighbours' edges, and the
-//! few rows on the other side. Each is taken only where it is inside, so no value changes. Must not know sites or costs: the
-//! search lays the program out beside the others.
+//! a multiple of N or two, the read is one of few affine ones, each of which has a window: the neighbours' edges, and the
+//! few rows on the other side. A position `max(i - 1, 0)` is one form or a number. Each read is taken only where it is inside, so no value
+//! changes. Must not know sites or costs: the search lays the program out beside the others.
 //!
 //! ```text
 //! z = [i: 900] x[rem(i + 1, 900)]   =>   z = [i: 900] where(i + 1 < 900, x[i + 1] else 0.0, x[i + 1 - 900] else 0.0)
+//! z = [i: 900] x[max(i - 1, 0)]     =>   z = [i: 900] where(i - 1 < 0, x[0], x[i - 1] else 0.0)
 //! ```
 
 use super::{Alternative, RuleInfo};
@@ -21,15 +22,15 @@ pub(super) fn rows() -> Vec<RuleInfo> {
         name: NAME,
         family: "wrapped",
         paper: "classical",
-        left: "x[a % N]",
-        right: "where(a < m*N, x[a - (m-1)*N] else 0, x[a - m*N] else 0)",
+        left: "x[a % N], x[max(a, c)], x[min(a, c)]",
+        right: "where(a < m*N, x[a - (m-1)*N] else 0, x[a - m*N] else 0), where(a < c, x[c], x[a] else 0), where(a < c, x[a] else 0, x[c])",
         conditions: &[
-            "a is affine, and of all multiples of N passes m*N alone",
+            "a is affine, and of all multiples of N passes m*N alone, or two neighbours; or such a position itself",
             "x has N elements along this dimension",
             "the read is inside along the others, or something else is read outside",
             "more than one site",
         ],
-        note: "Each of the two reads has a window.",
+        note: "Each of the reads has a window.",
     }]
 }
 
@@ -72,38 +73,88 @@ pub fn tables(program: &Program) -> Vec<TensorId> {
     tables
 }
 
-/// A position that goes around an end: the node under the remainder, and the multiple of the extent that it passes.
-struct Around {
-    form: NodeId,
-    passed: i64,
+/// The most multiples of an extent that a position passes.
+const MOST_PASSED: i64 = 2;
+
+/// A position that is another one on either side of an end.
+enum End {
+    /// The node under a remainder, which lies in so many-th repetitions of the dimension.
+    Around { form: NodeId, first: i64, last: i64 },
+    /// The greater or lesser one of a node and a number.
+    At {
+        form: NodeId,
+        number: NodeId,
+        is_least: bool,
+    },
 }
 
-/// How a read goes around the end of a dimension, if it does. The positions are nodes of `graph`.
+/// How a read goes around the end of a dimension or stays at it, if it does. The positions are nodes of `graph`.
 fn end(
     kernel: &Kernel,
     graph: &Graph,
     (operand, positions): (u32, &[NodeId]),
     dim: usize,
-) -> Option<Around> {
+) -> Option<End> {
     let extent = i64::try_from(kernel.operands[operand as usize].shape[dim]).ok()?;
-    let Node::Apply(Function::Rem, sides) = graph.node(positions[dim]) else {
+    let Node::Apply(function, sides) = graph.node(positions[dim]) else {
         return None;
     };
-    if *graph.node(sides[1]) != Node::Constant(Scalar::Int(extent)) || extent == 0 {
-        return None;
+    let (low, high) = interval(kernel, graph, positions[dim])?;
+    let is_number = |id: &NodeId| matches!(graph.node(*id), Node::Constant(Scalar::Int(_)));
+    match (function, &sides[..]) {
+        (Function::Rem, [form, divisor]) => {
+            if *graph.node(*divisor) != Node::Constant(Scalar::Int(extent)) {
+                return None;
+            }
+            let (low, high) = interval(kernel, graph, *form)?;
+            let (first, last) = (low.div_euclid(extent), high.div_euclid(extent));
+            (first < last && last - first <= MOST_PASSED).then_some(End::Around {
+                form: *form,
+                first,
+                last,
+            })
+        }
+        (Function::Max | Function::Min, [a, b]) => {
+            let (form, number) = match is_number(b) {
+                true => (*a, *b),
+                false => (*b, *a),
+            };
+            let is_inside = low >= 0 && high < extent;
+            (is_number(&number) && !is_number(&form) && is_inside).then_some(End::At {
+                form,
+                number,
+                is_least: *function == Function::Max,
+            })
+        }
+        _ => None,
     }
-    let (low, high) = interval(kernel, graph, sides[0])?;
-    let (first, last) = (low.div_euclid(extent), high.div_euclid(extent));
-    (last == first + 1).then_some(Around {
-        form: sides[0],
-        passed: last * extent,
-    })
 }
 
-/// The least and the greatest value of an affine form.
+/// The least and the greatest value of an affine form, of its remainder, or of the greater or lesser one of such.
 fn interval(kernel: &Kernel, graph: &Graph, form: NodeId) -> Option<(i64, i64)> {
     let extent = |index: IndexId| kernel.indices[index.0 as usize].extent;
-    graph.as_affine(form)?.reach(extent, None)
+    if let Some(form) = graph.as_affine(form) {
+        return form.reach(extent, None);
+    }
+    let Node::Apply(function, sides) = graph.node(form) else {
+        return None;
+    };
+    let of = |side: usize| interval(kernel, graph, sides[side]);
+    match function {
+        Function::Max => {
+            let ((a, b), (c, d)) = (of(0)?, of(1)?);
+            Some((a.max(c), b.max(d)))
+        }
+        Function::Min => {
+            let ((a, b), (c, d)) = (of(0)?, of(1)?);
+            Some((a.min(c), b.min(d)))
+        }
+        Function::Rem => match (of(0), graph.node(sides[1])) {
+            (Some(_), Node::Constant(Scalar::Int(by))) if *by > 0 => Some((0, by - 1)),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// Returns whether a read may be outside of its operand in another dimension than `dim`.
@@ -115,12 +166,9 @@ fn may_be_outside(
 ) -> bool {
     let shape = &kernel.operands[operand as usize].shape;
     let inside = |other: usize| {
-        let around = || end(kernel, graph, (operand, positions), other).is_some();
         let extent = i64::try_from(shape[other]).unwrap_or(i64::MAX);
-        match interval(kernel, graph, positions[other]) {
-            Some((low, high)) => low >= 0 && high < extent,
-            None => around(),
-        }
+        let reach = interval(kernel, graph, positions[other]);
+        reach.is_some_and(|(low, high)| low >= 0 && high < extent)
     };
     !(0..positions.len()).all(|other| other == dim || inside(other))
 }
@@ -158,14 +206,14 @@ fn sides(kernel: &Kernel, graph: &mut Graph, read: NodeId) -> NodeId {
     else {
         return read;
     };
-    let around = (0..positions.len()).find_map(|dim| {
-        let around = end(kernel, graph, (operand, &positions), dim)?;
+    let found = (0..positions.len()).find_map(|dim| {
+        let end = end(kernel, graph, (operand, &positions), dim)?;
         // A read that stops the run outside has to go on doing so.
         let stops =
             otherwise.is_none() && may_be_outside(kernel, graph, (operand, &positions), dim);
-        (!stops).then_some((dim, around))
+        (!stops).then_some((dim, end))
     });
-    let Some((dim, Around { form, passed })) = around else {
+    let Some((dim, end)) = found else {
         return read;
     };
     let extent = kernel.operands[operand as usize].shape[dim] as i64;
@@ -177,15 +225,9 @@ fn sides(kernel: &Kernel, graph: &mut Graph, read: NodeId) -> NodeId {
         _ => Scalar::Float(0.0),
     };
     let outside = otherwise.unwrap_or_else(|| graph.add(Node::Constant(nothing), dtype));
-    let side = |graph: &mut Graph, less: i64| {
+    let side = |graph: &mut Graph, position: NodeId| {
         let mut positions = positions.clone();
-        positions[dim] = match less {
-            0 => form,
-            less => {
-                let less = whole(graph, less);
-                graph.add(Node::Apply(Function::Sub, vec![form, less]), DType::I64)
-            }
-        };
+        positions[dim] = position;
         let read = Node::Read {
             operand,
             column,
@@ -195,11 +237,41 @@ fn sides(kernel: &Kernel, graph: &mut Graph, read: NodeId) -> NodeId {
         let read = graph.add(read, dtype);
         sides(kernel, graph, read)
     };
-    let (before, behind) = (side(graph, passed - extent), side(graph, passed));
-    let passed = whole(graph, passed);
-    let is_before = graph.add(Node::Apply(Function::Lt, vec![form, passed]), DType::Bool);
-    graph.add(
-        Node::Apply(Function::Select, vec![is_before, before, behind]),
-        dtype,
-    )
+    let below = |graph: &mut Graph, form, end, before, behind| {
+        let is_before = graph.add(Node::Apply(Function::Lt, vec![form, end]), DType::Bool);
+        let chosen = Node::Apply(Function::Select, vec![is_before, before, behind]);
+        graph.add(chosen, dtype)
+    };
+    match end {
+        End::At {
+            form,
+            number,
+            is_least,
+        } => {
+            let (there, at_end) = (side(graph, form), side(graph, number));
+            match is_least {
+                true => below(graph, form, number, at_end, there),
+                false => below(graph, form, number, there, at_end),
+            }
+        }
+        End::Around { form, first, last } => {
+            let turn = |graph: &mut Graph, turn: i64| {
+                let position = match turn * extent {
+                    0 => form,
+                    less => {
+                        let less = whole(graph, less);
+                        graph.add(Node::Apply(Function::Sub, vec![form, less]), DType::I64)
+                    }
+                };
+                side(graph, position)
+            };
+            let mut all = turn(graph, last);
+            for before in (first..last).rev() {
+                let own = turn(graph, before);
+                let end = whole(graph, (before + 1) * extent);
+                all = below(graph, form, end, own, all);
+            }
+            all
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Elements and rows that a scalar names, as selections of their own.
+//! Elements and rows that a scalar names, and elements alone, as selections of their own.
 //!
 //! A read at positions keeps its operand whole, so that all of a vector would be moved for one element of it. A selection
 //! is a reduction whose guard fixes an index (`Kernel::fixed`): every site looks at what it has, the one that has the row
@@ -22,6 +22,9 @@ use std::collections::HashMap;
 
 /// Where an operand has so few elements more than what is read of it, moving all of it costs no more than a choice.
 const FEW: u64 = 32;
+
+/// One element of an operand with so many, at a place that is written, is selected as well: only the site that has it then gives it.
+const LARGE: u64 = 1 << 12;
 
 /// A statement of so many points is worth a choice of its own, however few the elements are: its loops see a number there.
 const MANY: u64 = 1 << 20;
@@ -196,7 +199,8 @@ impl Selecting {
             .fold(1u64, |n, extent| n.saturating_mul(*extent));
         let named = wanted.iter().any(|at| matches!(at, Some(At::Scalar(_))));
         let pays = all.saturating_sub(rest) >= FEW || points >= MANY;
-        (named && rest <= points && pays).then_some(wanted)
+        let is_one = rest == 1 && kernel.indices.is_empty() && all >= LARGE;
+        ((named || is_one) && rest <= points && pays).then_some(wanted)
     }
 
     /// The tensor that an operand is at these positions; its dimensions are those without one.
@@ -301,6 +305,13 @@ mod tests {
             lo: i64[] = [ | i: 90] argmin f[i]\n\
             g: f64[] = [] f[lo[]] * 2.0_f64 + f[lo[]]\n\
             k: f64[90] = [i: 90 | d: 4] sum (X[i, d] - X[lo[], d]) * X[3, d]\noutput g\noutput k"
+        ));
+    }
+
+    #[test]
+    fn one_element_of_many_is_selected() {
+        insta::assert_snapshot!(selected(
+            "input f: f64[9000] = unbound\nk: f64[] = [] f[89] + f[89] * f[8999]\noutput k"
         ));
     }
 

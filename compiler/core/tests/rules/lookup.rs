@@ -64,14 +64,33 @@ fn the_values_are_the_same_and_so_is_the_stop() {
 }
 
 #[test]
+fn reads_under_conditions_are_left_out_where_they_were() {
+    for statements in [
+        // Where a branch is taken, or another one; where a guard holds; where something is inside.
+        "z: f32[5] = [n: 5] where(n < 2, c[tok[n]], 0.0)\noutput z",
+        "z: f32[5] = [n: 5] where(tok[n] > 8, 0.0, c[tok[n]])\noutput z",
+        "z: f32[5] = [n: 5] where(n < 4, 1.0, c[tok[n]])\noutput z",
+        "z: f32[] = [ | n: 5] sum c[tok[n]] if n < 2\noutput z",
+        "z: f32[5] = [n: 5] c[tok[n]] else 0.5\noutput z",
+        // Under a condition that may stop the run by itself.
+        "z: f32[5] = [n: 5] where(n < 2, where(c[tok[n]] > 0.0, x[tok[n], 0], 1.0), 0.0) + x[n, 1]\noutput z",
+        "z: f32[3, 4] = [m: 3, h: 4] x[tok[m] - 1, h + 1] else c[m]\noutput z",
+        "z: f32[5] = [n: 5] where(tok[n] < 20, c[tok[n] - 12] else 0.5, c[tok[n] - 31])\noutput z",
+    ] {
+        let (program, found) = expanded(statements);
+        let found = found.unwrap();
+        for last in [2, 8, 9, 40] {
+            let runs = [&program, &found].map(|program| run(program, last).ok());
+            assert_eq!(runs[0], runs[1], "{statements} {last}");
+        }
+    }
+}
+
+#[test]
 fn what_may_not_take_place_stays() {
     for statements in [
-        // Only where the branch is taken.
-        "z: f32[5] = [n: 5] where(n < 2, c[tok[n]], 0.0)\noutput z",
-        // Only where the guard holds.
-        "z: f32[] = [ | n: 5] sum c[tok[n]] if n < 2\noutput z",
-        // Something else is read outside.
-        "z: f32[5] = [n: 5] c[tok[n]] else 0.0\noutput z",
+        // Where one of two conditions holds.
+        "z: f32[5] = [n: 5] let $0 = c[tok[n]] in where(n < 2, $0, where(n > 3, $0 + 1.0, 0.0))\noutput z",
         // As many elements as the table has.
         "z: f32[5, 9] = [n: 5, m: 9] c[rem(tok[n] + m, 9)]\noutput z",
     ] {

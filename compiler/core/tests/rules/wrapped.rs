@@ -39,6 +39,12 @@ fn the_values_are_the_same() {
         "z: f32[5] = [j: 5 | i: 6] sum u[rem(i + j, 6), rem(i + 1, 5)] if i > 1\noutput z",
         "z: i64[6] = [i: 6] n[rem(i + 13, 6)]\noutput z",
         "z: f32[5] = [j: 5] where(b[rem(j + 2, 5)], 1.0, 2.0)\noutput z",
+        // It passes two ends; it stays at one end, at both, or somewhere else.
+        "z: f32[18] = [i: 18] x[rem(i, 6)]\noutput z",
+        "z: f32[6] = [i: 6] x[max(i - 1, 0)] + x[min(i + 2, 5)]\noutput z",
+        "z: f32[6, 5] = [i: 6, j: 5] u[min(max(i - 2, 0), 5), rem(j + 1, 5)]\noutput z",
+        "z: f32[9] = [i: 9 | r: 3] sum x[min(max(i + r - 2, 0), 5)]\noutput z",
+        "z: f32[6] = [i: 6] x[max(2 * i - 6, 3)]\noutput z",
         // Something else is read outside of the other dimension.
         "z: f32[6, 5] = [i: 6, j: 5] u[rem(i + 1, 6), j + 1] else 3.0\noutput z",
     ] {
@@ -51,8 +57,9 @@ fn the_values_are_the_same() {
 #[test]
 fn other_reads_stay() {
     for statements in [
-        // It goes around more than once.
-        "z: f32[18] = [i: 18] x[rem(i, 6)]\noutput z",
+        // It goes around more than twice, or ends outside.
+        "z: f32[19] = [i: 19] x[rem(i + 6, 6)]\noutput z",
+        "z: f32[9] = [i: 9] x[max(i - 1, 0)] else 2.0\noutput z",
         // It never goes around.
         "z: f32[4] = [i: 4] x[rem(i + 1, 6)]\noutput z",
         // Another dimension is longer than what goes around.
