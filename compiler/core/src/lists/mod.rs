@@ -12,6 +12,7 @@
 
 mod access;
 mod at_places;
+mod chains;
 pub mod choice;
 mod completed;
 mod dot;
@@ -87,7 +88,8 @@ pub fn with_lists(program: &Program, listed: &BTreeMap<String, Listing>) -> Prog
 /// rounds in the order of their rows ([`with_ordered_points`]).
 #[must_use]
 pub fn with_formats(program: &Program, listed: &BTreeMap<String, Listing>) -> Program {
-    let program = with_touched_rows(&with_lists(program, listed), touched::LEAST);
+    let parted = chains::parted(program, listed);
+    let program = with_touched_rows(&with_lists(&parted, listed), touched::LEAST);
     with_ordered_points(&program, LEAST_OUTPUT, &[], &|_| false)
 }
 

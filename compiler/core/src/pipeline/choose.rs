@@ -14,7 +14,9 @@ use super::{order, reads};
 use crate::einsum::{Program, TensorId};
 use crate::ia::layout::Layout;
 use crate::rules::{self, Alternative, LogicOptions};
-use crate::search::{self, Found, LayoutCost, Nearest, NoLayout, Outcome, SearchOptions};
+use crate::search::{
+    self, Found, LayoutCost, Nearest, NoLayout, Objective, Outcome, SearchOptions,
+};
 use ein_plan::{Mesh, Plan, memory};
 use einc_diag::Diagnostic;
 use std::cmp::Ordering;
@@ -25,6 +27,9 @@ const NODES: usize = 50_000;
 
 /// Loads that differ by less are the same.
 const TOLERANCE: f64 = 1e-7;
+
+/// Programs of nearly as many operations differ by this part of them at most.
+const NEARLY: f64 = 0.02;
 
 /// Most equivalent programs that are laid out.
 const PROGRAMS: usize = 3;
@@ -117,12 +122,13 @@ pub(super) fn choose(
     let admissible = laid_out
         .into_iter()
         .filter(|(_, found)| found.price.load <= most);
-    let best = admissible.reduce(|best, next| {
-        match (next.1.price).compare(&best.1.price, &options.criteria.objective) {
-            Ordering::Less => next,
-            _ => best,
-        }
-    });
+    let best =
+        admissible.reduce(
+            |best, next| match compare(&next, &best, &options.criteria.objective) {
+                Ordering::Less => next,
+                _ => best,
+            },
+        );
     let Some((alternative, mut found)) = best else {
         return Err(match none {
             Some((program, refusal)) => refused(program, options, &refusal),
@@ -175,6 +181,22 @@ pub(super) fn choose(
     chosen.not_explored.extend(left_out);
     chosen.rewrites = rewrites;
     Ok((program, chosen))
+}
+
+/// Less is better: the objective, then the load; of nearly as many operations those that run fastest.
+fn compare(
+    (one, found): &(&Alternative, Found),
+    (other, other_found): &(&Alternative, Found),
+    objective: &Objective,
+) -> Ordering {
+    let (price, other_price) = (&found.price, &other_found.price);
+    let near = |a: f64, b: f64, by: f64| (a - b).abs() <= by * a.abs().max(b.abs());
+    let (own, others) = (price.under(objective), other_price.under(objective));
+    let is_near = near(own, others, 1e-9) && near(price.load, other_price.load, NEARLY);
+    match is_near && !near(one.work, other.work, NEARLY) {
+        true => one.work.total_cmp(&other.work),
+        false => price.compare(other_price, objective),
+    }
 }
 
 /// Equivalent programs with their layouts.

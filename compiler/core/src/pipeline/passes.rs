@@ -17,6 +17,7 @@ type Pass = fn(&Program) -> Program;
 const WRITTEN: &[Pass] = &[
     |program| search::select::select(program).settled(),
     search::single_points::named,
+    search::diagonals::named,
     search::invariant::once,
     search::named_conditions::written,
     search::one_hot::chosen,
@@ -39,6 +40,7 @@ const WRITTEN: &[Pass] = &[
     search::overlaps::parted,
     search::weights::multiplied,
     search::digits::taken,
+    search::long_windows::stepped,
     search::short::written,
     search::edges::parted,
 ];

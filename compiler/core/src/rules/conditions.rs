@@ -99,6 +99,21 @@ fn chosen(kernel: &mut Kernel, reduction: Reduction) -> Option<(NodeId, NodeId)>
                 others.all(|other| is_finite(kernel, *other) && !may_fault_in(kernel, *other));
             is_nothing.then_some((product.value, product.condition))
         }
+        // 0 over a number is 0.
+        Node::Apply(Function::Div, sides) if reduction == Reduction::Sum => {
+            let (over, under) = (sides[0], sides[1]);
+            let is_number = matches!(kernel.graph.node(under), Node::Constant(Scalar::Float(x)) if *x != 0.0 && !x.is_nan());
+            if !is_number {
+                return None;
+            }
+            kernel.root = over;
+            let found = chosen(kernel, reduction);
+            kernel.root = root;
+            let (value, condition) = found?;
+            let dtype = kernel.graph.dtype(root);
+            let value = Node::Apply(Function::Div, vec![value, under]);
+            Some((kernel.graph.add(value, dtype), condition))
+        }
         _ => of_choice(kernel, root, reduction),
     }
 }

@@ -15,7 +15,7 @@ use ein_plan::schedule::guard::conjuncts;
 use ein_plan::{Affine, DType, Function, Graph, IndexId, Kernel, Node, NodeId, Reduction, Scalar};
 
 /// Most values that are written out.
-const MOST: u64 = 32;
+pub(super) const MOST: u64 = 32;
 
 /// Returns the program in which reductions over short windows are expressions.
 pub fn written(program: &Program) -> Program {

@@ -8,6 +8,7 @@ use einc_core::einsum::{Definition, Program, Tensor, parse::parse, verify::verif
 use einc_core::lists::with_lists;
 use std::collections::BTreeMap;
 
+mod chains;
 mod forms;
 mod meeting;
 mod ordered;

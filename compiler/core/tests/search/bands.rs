@@ -22,6 +22,10 @@ fn bands_are_windows() {
         "y: f64[90] = [i: 90 | j: 90] max where(abs(i - j) < 3, x[j], -inf_f64)",
         "y: f64[90] = [i: 90 | j: 5] max x[i + j - 2] else -inf_f64",
     );
+    becomes(
+        "y: f64[90] = [i: 90 | j: 90] sum where(abs(i - j) < 3, x[j], 0.0_f64) / 5.0_f64",
+        "y: f64[90] = [i: 90 | j: 5] sum x[i + j - 2] else 0.0_f64 / 5.0_f64 if and(i + j - 2 >= 0, i + j - 2 < 90)",
+    );
     // Strides, and other conditions.
     becomes(
         "y: f64[40] = [i: 40 | j: 90] sum where(and(and(2 * i <= j, j < 2 * i + 4), x[j] > 0.5_f64), x[j] * x[j], 0.0_f64)",
@@ -33,8 +37,8 @@ fn bands_are_windows() {
         "y: f64[90] = [i: 90 | j: 3] sum m[i, i + j - 1] else 0.0_f64 * x[i + j - 1] else 0.0_f64 if and(i + j - 1 >= 0, i + j - 1 < 90)",
     );
     becomes(
-        "y: f64[90, 90] = [i: 90, j: 90 | p: 90, q: 90] sum where(and(abs(i - p) <= 1, abs(q - j) <= 2), m[p, q], 0.0_f64)",
-        "y: f64[90, 90] = [i: 90, j: 90 | p: 3, q: 5] sum m[i + p - 1, j + q - 2] else 0.0_f64",
+        "y: f64[9, 9] = [i: 9, j: 9 | p: 90, q: 90] sum where(and(abs(i - p) <= 1, abs(q - j) <= 2), m[p, q], 0.0_f64)",
+        "y: f64[9, 9] = [i: 9, j: 9 | p: 3, q: 5] sum m[i + p - 1, j + q - 2] else 0.0_f64",
     );
     // Values of the index itself, and integers that data choose.
     becomes(

@@ -27,11 +27,39 @@ fn means_are_sums() {
 }
 
 #[test]
+fn means_of_products_and_running_means_are_sums() {
+    becomes(
+        "y: f64[2, 2] = [i: 2, j: 2 | k: 1100] mean n[i, k] * n[j, k]",
+        "hidden y.sum: f64[2, 2] = [i: 2, j: 2 | k: 1100] sum n[i, k] * n[j, k]\n\
+         y: f64[2, 2] = [i: 2, j: 2] y.sum[i, j] / 1100.0_f64",
+    );
+    becomes(
+        "y: f64[1100] = [i: 1100 | j: 1100] mean x[j] if j <= i",
+        "hidden y.sum: f64[1100] = [i: 1100 | j: 1100] sum x[j] if j <= i\n\
+         hidden y.count: f64[1100] = [i: 1100 | j: 1100] sum 1.0_f64 if j <= i\n\
+         y: f64[1100] = [i: 1100] y.sum[i] / y.count[i]",
+    );
+}
+
+#[test]
+fn norms_without_squares_are_sums_and_largest_values() {
+    becomes(
+        "y: f64[2] = [i: 2 | j: 1100] norm1 n[i, j] - x[j]",
+        "y: f64[2] = [i: 2 | j: 1100] sum abs(n[i, j] - x[j])",
+    );
+    becomes(
+        "y: f64[2] = [i: 2 | j: 1100] norminf n[i, j] - x[j]",
+        "y: f64[2] = [i: 2 | j: 1100] max abs(n[i, j] - x[j])",
+    );
+}
+
+#[test]
 fn others_stay() {
     for statement in [
-        // Nothing is compared, few points, points that are left out.
+        // One tensor, points that are left out, no point perhaps.
         "y: f64[2] = [i: 2 | j: 1100] mean n[i, j]",
-        "y: f64[1100] = [i: 1100 | j: 20] mean f64(x[j] <= v[i])",
+        "y: f64[2] = [i: 2 | j: 1100] norminf n[i, j] if n[i, j] > 0.0_f64",
+        "y: f64[2] = [i: 2 | j: 1100] mean n[i, j] if x[j] > 0.0_f64",
         "y: f64[1100] = [i: 1100 | j: 1100] mean f64(x[j] <= v[i]) if j < 900",
     ] {
         becomes(statement, statement);
