@@ -11,9 +11,9 @@
 //! ```
 
 use crate::einsum::{Definition, Program, Rewriting, Rewritten, canonical};
-use crate::rules::renamed;
+use crate::rules::{element, factors, over, times};
 use ein_plan::source::Listing;
-use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Operand, Reduction};
+use ein_plan::{DType, Kernel, Node, NodeId, Reduction};
 use std::collections::BTreeMap;
 
 /// How many times as many points a product has as its parts, at least.
@@ -30,7 +30,7 @@ pub(super) fn parted(program: &Program, listed: &BTreeMap<String, Listing>) -> P
             let parts = reduced.filter_map(|index| product.part(index));
             let (part, _) = parts.min_by_key(|(_, points)| *points)?;
             let dtype = product.kernel.graph.dtype(product.kernel.root);
-            let first = canonical::statement(product.first(&part), statement.operands);
+            let first = canonical::statement(product.first(&part, dtype), statement.operands);
             let first = statement.add("factor", first);
             let rest = product.rest(&part, dtype);
             Some(canonical::statement(rest, &statement.operands_and(first)))
@@ -73,31 +73,29 @@ impl<'a> Product<'a> {
         if !is_sum || !is_float || !kernel.finish || kernel.output != [dtype] {
             return None;
         }
-        let (mut factors, mut open) = (vec![], vec![kernel.root]);
-        while let Some(node) = open.pop() {
-            match graph.node(node) {
-                Node::Apply(Function::Mul, sides) => open.extend([sides[1], sides[0]]),
-                Node::Read {
-                    operand,
-                    positions,
-                    otherwise: None,
-                    ..
-                } => {
-                    let own = positions.iter().map(|position| graph.as_index(*position));
-                    let own = own.map(|index| index.map(|index| index.0 as usize));
-                    let indices = own.collect::<Option<Vec<usize>>>()?;
-                    let tensor = statement.operand(*operand);
-                    let is_input = matches!(tensor.definition, Definition::Source(_));
-                    let list = listed.get(&tensor.name).filter(|_| is_input);
-                    factors.push(Factor {
-                        node,
-                        indices,
-                        listed: list.map(|list| list.count),
-                    });
-                }
-                _ => return None,
-            }
-        }
+        let factor = |node: NodeId| {
+            let Node::Read {
+                operand,
+                positions,
+                otherwise: None,
+                ..
+            } = graph.node(node)
+            else {
+                return None;
+            };
+            let own = positions.iter().map(|position| graph.as_index(*position));
+            let own = own.map(|index| index.map(|index| index.0 as usize));
+            let tensor = statement.operand(*operand);
+            let is_input = matches!(tensor.definition, Definition::Source(_));
+            let list = listed.get(&tensor.name).filter(|_| is_input);
+            Some(Factor {
+                node,
+                indices: own.collect::<Option<_>>()?,
+                listed: list.map(|list| list.count),
+            })
+        };
+        let factors = factors(graph, kernel.root).into_iter().map(factor);
+        let factors: Vec<Factor> = factors.collect::<Option<_>>()?;
         let lists = factors.iter().any(|factor| factor.listed.is_some());
         (lists && factors.len() > 2).then_some(Product { kernel, factors })
     }
@@ -155,69 +153,32 @@ impl<'a> Product<'a> {
     }
 
     /// The sum that comes first.
-    fn first(&self, part: &Part) -> Kernel {
+    fn first(&self, part: &Part, dtype: DType) -> Kernel {
         let nodes: Vec<NodeId> = part
             .factors
             .iter()
             .map(|at| self.factors[*at].node)
             .collect();
         let mut first = self.kernel.clone();
-        first.root = product(&mut first.graph, &nodes);
+        first.root = times(&mut first.graph, &nodes, dtype);
         first.output_rank = part.left.len() as u32;
-        over(first, &[&part.left[..], &part.summed].concat())
+        over(first, self.kernel, &[&part.left[..], &part.summed].concat())
     }
 
     /// The product in which that sum is a factor, read as the last operand.
     fn rest(&self, part: &Part, dtype: DType) -> Kernel {
         let mut rest = self.kernel.clone();
-        let graph = &mut rest.graph;
-        let positions = part.left.iter();
-        let positions =
-            positions.map(|index| graph.add(Node::Index(IndexId(*index as u32)), DType::I64));
-        let read = Node::Read {
-            operand: rest.operands.len() as u32,
-            column: 0,
-            positions: positions.collect(),
-            otherwise: None,
-        };
-        let read = graph.add(read, dtype);
-        let shape = part
-            .left
-            .iter()
-            .map(|index| self.kernel.indices[*index].extent);
-        rest.operands.push(Operand {
-            columns: vec![dtype],
-            shape: shape.collect(),
-        });
+        let (graph, operands) = (&mut rest.graph, &mut rest.operands);
+        let read = element((graph, operands), self.kernel, &part.left, dtype);
         let others = (0..self.factors.len()).filter(|at| !part.factors.contains(at));
         let others = others.map(|at| self.factors[at].node);
         let nodes: Vec<NodeId> = others.chain([read]).collect();
-        rest.root = product(&mut rest.graph, &nodes);
+        rest.root = times(&mut rest.graph, &nodes, dtype);
         let left: Vec<usize> = (0..self.kernel.indices.len())
             .filter(|index| !part.summed.contains(index))
             .collect();
         let is_sum = left.len() > self.kernel.output_rank as usize;
         rest.reduction = rest.reduction.filter(|_| is_sum);
-        over(rest, &left)
+        over(rest, self.kernel, &left)
     }
-}
-
-/// The product of some factors.
-fn product(graph: &mut Graph, factors: &[NodeId]) -> NodeId {
-    let dtype = graph.dtype(factors[0]);
-    let all = factors.iter().copied();
-    let all = all.reduce(|a, b| graph.add(Node::Apply(Function::Mul, vec![a, b]), dtype));
-    all.expect("a part of a product has factors")
-}
-
-/// The kernel over these of its indices, in this order.
-fn over(mut kernel: Kernel, indices: &[usize]) -> Kernel {
-    kernel.indices = indices
-        .iter()
-        .map(|index| kernel.indices[*index].clone())
-        .collect();
-    renamed(kernel, &|index| {
-        let at = indices.iter().position(|own| *own == index.0 as usize);
-        at.map_or(index, |at| IndexId(at as u32))
-    })
 }

@@ -8,7 +8,8 @@
 
 use super::laws;
 use ein_plan::{
-    DType, Function, Graph as Expressions, IndexId, Kernel, Node, NodeId, Reduction, Scalar,
+    DType, Function, Graph as Expressions, IndexId, Kernel, Node, NodeId, Operand, Reduction,
+    Scalar,
 };
 
 /// Returns the value that stands for a point that is left out, where that is a number.
@@ -223,5 +224,67 @@ pub(crate) fn permute_operands(kernel: &Kernel, orders: &[Vec<u32>]) -> Kernel {
             }
         }
         graph.add(node, dtype)
+    })
+}
+
+/// Adds an operand over these of the indices of a kernel, and a read of its element at a point.
+pub(crate) fn element(
+    (graph, operands): (&mut Expressions, &mut Vec<Operand>),
+    kernel: &Kernel,
+    indices: &[usize],
+    dtype: DType,
+) -> NodeId {
+    let index = |i: &usize| Node::Index(IndexId(*i as u32));
+    let positions = indices.iter().map(|i| graph.add(index(i), DType::I64));
+    let read = Node::Read {
+        operand: operands.len() as u32,
+        column: 0,
+        positions: positions.collect(),
+        otherwise: None,
+    };
+    operands.push(Operand {
+        columns: vec![dtype],
+        shape: indices.iter().map(|i| kernel.indices[*i].extent).collect(),
+    });
+    graph.add(read, dtype)
+}
+
+/// A kernel of one element for each point of the result of another one, with its graph and operands.
+pub(crate) fn elementwise(kernel: &Kernel) -> Kernel {
+    Kernel {
+        indices: kernel.indices[..kernel.output_rank as usize].to_vec(),
+        guard: None,
+        reduction: None,
+        ..kernel.clone()
+    }
+}
+
+/// A kernel over these of the indices of another one, in this order.
+pub(crate) fn over(mut to: Kernel, kernel: &Kernel, indices: &[usize]) -> Kernel {
+    to.indices = indices.iter().map(|i| kernel.indices[*i].clone()).collect();
+    renamed(to, &|index| {
+        let at = indices.iter().position(|i| *i == index.0 as usize);
+        at.map_or(index, |at| IndexId(at as u32))
+    })
+}
+
+/// The factors of a product, in the order in which they stand.
+pub(crate) fn factors(graph: &Expressions, root: NodeId) -> Vec<NodeId> {
+    let (mut factors, mut open) = (vec![], vec![root]);
+    while let Some(node) = open.pop() {
+        match graph.node(node) {
+            Node::Apply(Function::Mul, sides) => open.extend([sides[1], sides[0]]),
+            _ => factors.push(node),
+        }
+    }
+    factors
+}
+
+/// The product of some factors.
+pub(crate) fn times(graph: &mut Expressions, factors: &[NodeId], dtype: DType) -> NodeId {
+    let mut all = factors.iter().copied();
+    let first = all.next().expect("a side of a product has a factor");
+    all.fold(first, |all, next| {
+        graph.add(Node::Apply(Function::Mul, vec![all, next]), dtype)
     })
 }

@@ -40,8 +40,9 @@ mod translate;
 pub mod wrapped;
 
 pub(crate) use kernel::{
-    may_fault, may_fault_by, may_fault_in, neutral, permute_operands, permute_output, renamed,
-    restrict_to, values, values_of_bits, values_passed_over, with_value, zero,
+    element, elementwise, factors, may_fault, may_fault_by, may_fault_in, neutral, over,
+    permute_operands, permute_output, renamed, restrict_to, times, values, values_of_bits,
+    values_passed_over, with_value, zero,
 };
 
 use crate::einsum::{self, Rewriting};

@@ -9,9 +9,8 @@
 //! y.axis: f32[9, 9] = [p: 9, j: 9 | q: 9] sum A[p, q] if q <= j;  y: f32[9, 9] = [i: 9, j: 9 | p: 9] sum y.axis[p, j] if p <= i
 //! ```
 
-use super::scatters::{element, over};
 use crate::einsum::{Program, Rewriting, canonical};
-use crate::rules::may_fault;
+use crate::rules::{element, may_fault, over};
 use ein_plan::schedule::guard::{besides, comparison, conjuncts};
 use ein_plan::{Kernel, Reduction};
 

@@ -10,9 +10,9 @@
 //! ```
 
 use super::ranked::Ranked;
-use super::scatters::{element, elementwise};
 use crate::einsum::{Program, Rewriting, Rewritten, Statement, canonical};
 use crate::rules::conditions::guarded;
+use crate::rules::{element, elementwise};
 use ein_plan::schedule::guard::conjuncts;
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar};
 

@@ -8,8 +8,8 @@
 //! Z.diagonal: f32[90] = [j: 90] Z[j, j];  W: f32[90, 90] = [i: 90, j: 90] Z[i, j] / Z.diagonal[j]
 //! ```
 
-use super::scatters::{element, elementwise, over};
 use crate::einsum::{Program, Rewriting, canonical};
+use crate::rules::{element, elementwise, over};
 use ein_plan::{Kernel, Node, NodeId};
 
 /// Fewest elements of a tensor whose diagonal is one of its own.
@@ -25,9 +25,11 @@ pub fn named(program: &Program) -> Program {
         let reads: Vec<(NodeId, Vec<usize>)> = (kernel.graph.iter())
             .filter_map(|(id, _, _)| Some((id, diagonal(kernel, id)?)))
             .collect();
+        if reads.is_empty() {
+            return None;
+        }
         let mut operands = statement.operands.to_vec();
         let mut described = kernel.operands.clone();
-        let mut diagonals = vec![];
         for (read, own) in &reads {
             let dtype = kernel.graph.dtype(*read);
             let line = Kernel {
@@ -38,13 +40,9 @@ pub fn named(program: &Program) -> Program {
             };
             let line = canonical::statement(over(line, kernel, own), statement.operands);
             operands.push(statement.add("diagonal", line));
-            diagonals.push(*read);
-        }
-        if reads.is_empty() {
-            return None;
         }
         let named = kernel.clone().rewritten(|graph, id, node, dtype| {
-            match diagonals.iter().position(|read| *read == id) {
+            match reads.iter().position(|(read, _)| *read == id) {
                 Some(at) => element((graph, &mut described), kernel, &reads[at].1, dtype),
                 None => graph.add(node, dtype),
             }
@@ -80,8 +78,12 @@ fn diagonal(kernel: &Kernel, read: NodeId) -> Option<Vec<usize>> {
         .iter()
         .fold(1, |all: u64, extent| all.saturating_mul(*extent));
     let is_part = own.len() < all.len() && own.len() < kernel.indices.len();
+    // A condition may leave out points that are outside: the diagonal has none.
+    let inside = all.iter().zip(shape);
+    let mut inside = inside.map(|(index, extent)| kernel.indices[*index].extent <= *extent);
+    let is_inside = inside.all(|inside| inside);
     // A result of its own has the type that is stored.
     let dtype = kernel.graph.dtype(read);
     let is_kept = kernel.operands[*operand as usize].columns == [dtype];
-    (is_part && is_kept && elements >= FEWEST).then_some(own)
+    (is_part && is_inside && is_kept && elements >= FEWEST).then_some(own)
 }

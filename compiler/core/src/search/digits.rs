@@ -11,9 +11,8 @@
 
 use super::meeting::Placed;
 use super::parts;
-use super::scatters::over;
 use crate::einsum::{Definition, Program, canonical};
-use crate::rules::neutral;
+use crate::rules::{neutral, over};
 use ein_plan::schedule::guard::conjuncts;
 use ein_plan::{Affine, DType, Function, Graph, IndexId, Kernel, Node, NodeId, Reduction, Scalar};
 

@@ -11,10 +11,9 @@
 //! y: f32[64] = [l: 64] y.inner[l] + y.edge[l]
 //! ```
 
-use super::scatters::elementwise;
 use crate::einsum::{Program, Rewriting, Rewritten, Statement, TensorId, canonical};
 use crate::rules::conditions::guarded;
-use crate::rules::neutral;
+use crate::rules::{elementwise, neutral};
 use ein_plan::schedule::mask::Mask;
 use ein_plan::schedule::{LoopKernel, LoopKind};
 use ein_plan::{Affine, DType, Function, Graph, IndexId, Kernel, Node, Operand, Reduction, Scalar};

@@ -9,10 +9,9 @@
 //! y.sum: f32[9] = [n: 9 | m: 9] sum x[m] if m <= n;  y: f32[9] = [n: 9] w[n] * y.sum[n]
 //! ```
 
-use super::scatters::element;
 use crate::einsum::{Program, Rewriting, TensorId, canonical};
 use crate::rules::conditions::guarded;
-use crate::rules::{may_fault, renamed};
+use crate::rules::{element, may_fault, renamed};
 use ein_plan::schedule::guard::{comparison, conjuncts};
 use ein_plan::{Function, Graph, IndexId, Kernel, Node, NodeId, Reduction, Scalar};
 

@@ -11,10 +11,9 @@
 //! y: i64[70] = [k: 70] where(y.best[k] == -inf, 0, y.position[k])
 //! ```
 
-use super::scatters::element;
 use crate::einsum::{Program, Rewriting, canonical};
 use crate::rules::conditions::guarded;
-use crate::rules::{may_fault, neutral};
+use crate::rules::{element, may_fault, neutral};
 use ein_plan::schedule::guard::solved;
 use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar};
 

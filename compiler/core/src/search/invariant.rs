@@ -7,8 +7,8 @@
 //! y.once: f32[8] = [h: 8 | n: 900] sum x[n, h];   y: f32[70, 8] = [g: 70, h: 8] y.once[h]
 //! ```
 
-use super::scatters::{element, elementwise, over};
 use crate::einsum::{Program, Rewriting, canonical};
+use crate::rules::{element, elementwise, over};
 use ein_plan::Kernel;
 
 /// Returns the program in which what is the same along an index is reduced once.

@@ -10,11 +10,11 @@
 //! y.of8: f64[992] = [n: 992] max(max(x[n], x[n + 1]), …);  y.of64: f64[936] = [n: 936] max(max(y.of8[n], y.of8[n + 8]), …);  y: f64[900] = [n: 900] max(y.of64[n], y.of64[n + 36])
 //! ```
 
-use super::masked_products::{factors, times};
-use super::scatters::{element, elementwise, over};
 use super::short;
 use crate::einsum::{Program, Rewriting, Statement, TensorId, canonical};
-use crate::rules::{laws, may_fault, neutral, renamed, values};
+use crate::rules::{
+    element, elementwise, factors, laws, may_fault, neutral, over, renamed, times, values,
+};
 use ein_plan::{
     Affine, DType, Function, Graph, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar,
 };

@@ -11,9 +11,9 @@
 
 use crate::einsum::{Program, Rewriting, canonical};
 use crate::rules::conditions::guarded;
-use crate::rules::{values_of_bits, values_passed_over, zero};
+use crate::rules::{factors, times, values_of_bits, values_passed_over, zero};
 use ein_plan::schedule::matmul::is_masked_product;
-use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId, Reduction};
+use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction};
 
 /// The fewest values of the indices that one matrix alone depends on.
 const LEAST: u64 = 4;
@@ -71,25 +71,4 @@ fn of_chosen(kernel: &Kernel) -> Option<Kernel> {
     });
     product.root = graph.add(Node::Apply(Function::Mul, sides.to_vec()), dtype);
     Some(product)
-}
-
-/// The factors of a product, in the order in which they stand.
-pub(super) fn factors(graph: &Graph, root: NodeId) -> Vec<NodeId> {
-    let (mut factors, mut open) = (vec![], vec![root]);
-    while let Some(node) = open.pop() {
-        match graph.node(node) {
-            Node::Apply(Function::Mul, sides) => open.extend([sides[1], sides[0]]),
-            _ => factors.push(node),
-        }
-    }
-    factors
-}
-
-/// The product of some factors.
-pub(super) fn times(graph: &mut Graph, factors: &[NodeId], dtype: DType) -> NodeId {
-    let mut all = factors.iter().copied();
-    let first = all.next().expect("a side of a product has a factor");
-    all.fold(first, |all, next| {
-        graph.add(Node::Apply(Function::Mul, vec![all, next]), dtype)
-    })
 }

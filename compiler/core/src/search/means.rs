@@ -9,13 +9,11 @@
 //! y.sum: f64[9, 9] = [i: 9, j: 9 | k: 80] sum a[i, k] * b[k, j];   y: f64[9, 9] = [i: 9, j: 9] y.sum[i, j] / 80.0
 //! ```
 
-use super::masked_products::factors;
 use super::pairs::steps;
 use super::ranked::Ranked;
-use super::scatters::{element, elementwise};
 use crate::einsum::{Definition, Program, Rewriting, Rewritten, Statement, canonical};
 use crate::rules::conditions::guarded;
-use crate::rules::values;
+use crate::rules::{element, elementwise, factors, values};
 use ein_plan::{Function, Kernel, Node, NodeId, Reduction, Scalar};
 
 /// Returns the program in which such reductions are plainer ones.

@@ -10,10 +10,9 @@
 //! ```
 
 use super::group_values::stops;
-use super::scatters::over;
 use crate::einsum::{Definition, Program, TensorId, canonical};
 use crate::rules::conditions::conditions;
-use crate::rules::{may_fault_in, restrict_to, with_value};
+use crate::rules::{may_fault_in, over, restrict_to, with_value};
 use ein_plan::{Function, IndexId, Kernel, Node, NodeId, Reduction};
 
 /// Returns the program in which reduced indices that data name are not gone over.

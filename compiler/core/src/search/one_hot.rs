@@ -10,10 +10,9 @@
 //! y: f32[70] = [g: 70] where(y.odd_own[g] < y.odd[], nan, y.own[g])
 //! ```
 
-use super::scatters::{element, elementwise, over};
 use crate::einsum::{Program, Rewriting, Rewritten, Statement, canonical};
 use crate::rules::conditions::{chosen_factor, guarded, is_finite};
-use crate::rules::{may_fault, values, values_passed_over, zero};
+use crate::rules::{element, elementwise, may_fault, over, values, values_passed_over, zero};
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar};
 
 /// How many times its points a sum goes through them at least, if it is to pass over them: then a product with a vector costs as much as looking at its

@@ -12,10 +12,9 @@
 //! ```
 
 use super::group_values::at_place;
-use super::scatters::{element, elementwise};
 use crate::einsum::{Program, Rewriting, Rewritten, Statement, canonical};
 use crate::rules::conditions::guarded;
-use crate::rules::{may_fault_in, zero};
+use crate::rules::{element, elementwise, may_fault_in, zero};
 use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId, Reduction, Scalar};
 
 /// Returns the program in which the points of other groups are counted.

@@ -12,9 +12,8 @@
 
 use super::digits::{both, compared, with_values};
 use super::meeting::{Digit, Meeting};
-use super::scatters::over;
 use crate::einsum::{Program, Rewriting, canonical};
-use crate::rules::may_fault;
+use crate::rules::{may_fault, over};
 use ein_plan::schedule::guard::conjuncts;
 use ein_plan::{
     Affine, DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction,

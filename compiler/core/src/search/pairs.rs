@@ -8,10 +8,9 @@
 //! c.each: f32[900] = [i: 900 | j: 900] sum w[j] if a[i] == b[j];  c: f32[] = [| i: 900] sum v[i] * c.each[i]
 //! ```
 
-use super::scatters::{element, over};
 use crate::einsum::{Program, Rewriting, canonical};
 use crate::rules::conditions::guarded;
-use crate::rules::{may_fault, neutral};
+use crate::rules::{element, may_fault, neutral, over};
 use ein_plan::schedule::guard::conjuncts;
 use ein_plan::schedule::leaves::leaves;
 use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId, Reduction};

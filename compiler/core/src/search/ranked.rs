@@ -10,10 +10,9 @@
 //! y.below: i64[1800] = [p: 1800 | q: 1800] sum y.part[q] if q <= p;   y: i64[900] = [i: 900 | p: 1800] sum y.below[p] if i == y.order[p]
 //! ```
 
-use super::scatters::over;
 use crate::einsum::{Program, Rewriting, Rewritten, Statement, canonical};
 use crate::rules::conditions::guarded;
-use crate::rules::{may_fault, neutral};
+use crate::rules::{may_fault, neutral, over};
 use ein_plan::schedule::guard::conjuncts;
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Reduction, Scalar};
 

@@ -12,9 +12,8 @@
 //! y.table: f32[256] = [t: 256] exp(-0.5 * f32(t));  y: f32[64, 256] = [n: 64, t: 256] x[n, t] * y.table[t]
 //! ```
 
-use super::scatters::{element, over};
 use crate::einsum::{Definition, Program, Rewriting, TensorId, canonical};
-use crate::rules::may_fault;
+use crate::rules::{element, may_fault, over};
 use ein_plan::work::flops_per_point;
 use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId};
 

@@ -10,9 +10,9 @@
 
 use super::meeting::Placed;
 use crate::einsum::{Program, Rewriting, TensorId, canonical};
-use crate::rules::{may_fault, renamed};
+use crate::rules::{element, may_fault, over};
 use ein_plan::schedule::guard::conjuncts;
-use ein_plan::{DType, Graph, IndexId, Kernel, Node, NodeId, Operand};
+use ein_plan::{IndexId, Kernel, NodeId};
 
 /// How many times as large as the operands and the result together the sums may be.
 const MOST_LARGER: u64 = 16;
@@ -116,45 +116,4 @@ fn place_of(kernel: &Kernel, conditions: &[NodeId], index: usize) -> (usize, usi
         }
     });
     place.unwrap_or((index.0 as usize, 0))
-}
-
-/// Adds an operand over these of the indices of a kernel, and a read of its element at a point.
-pub(super) fn element(
-    (graph, operands): (&mut Graph, &mut Vec<Operand>),
-    kernel: &Kernel,
-    indices: &[usize],
-    dtype: DType,
-) -> NodeId {
-    let index = |i: &usize| Node::Index(IndexId(*i as u32));
-    let positions = indices.iter().map(|i| graph.add(index(i), DType::I64));
-    let read = Node::Read {
-        operand: operands.len() as u32,
-        column: 0,
-        positions: positions.collect(),
-        otherwise: None,
-    };
-    operands.push(Operand {
-        columns: vec![dtype],
-        shape: indices.iter().map(|i| kernel.indices[*i].extent).collect(),
-    });
-    graph.add(read, dtype)
-}
-
-/// A kernel of one element for each point of the result of another one, with its graph and operands.
-pub(super) fn elementwise(kernel: &Kernel) -> Kernel {
-    Kernel {
-        indices: kernel.indices[..kernel.output_rank as usize].to_vec(),
-        guard: None,
-        reduction: None,
-        ..kernel.clone()
-    }
-}
-
-/// A kernel over these of the indices of another one, in this order.
-pub(super) fn over(mut to: Kernel, kernel: &Kernel, indices: &[usize]) -> Kernel {
-    to.indices = indices.iter().map(|i| kernel.indices[*i].clone()).collect();
-    renamed(to, &|index| {
-        let at = indices.iter().position(|i| *i == index.0 as usize);
-        at.map_or(index, |at| IndexId(at as u32))
-    })
 }

@@ -8,9 +8,8 @@
 //! y: f32[8] = [i: 8 | r: 2] max x[2 * i + r]   ->   y: f32[8] = [i: 8] max(x[2 * i], x[2 * i + 1])
 //! ```
 
-use super::scatters::over;
 use crate::einsum::{Definition, Program, canonical};
-use crate::rules::neutral;
+use crate::rules::{neutral, over};
 use ein_plan::schedule::guard::conjuncts;
 use ein_plan::{Affine, DType, Function, Graph, IndexId, Kernel, Node, NodeId, Reduction, Scalar};
 

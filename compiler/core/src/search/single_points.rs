@@ -10,9 +10,8 @@
 //! s.next: f64[900] = [i: 900] where(i == s.next.at[], where(on[i], 0, s[i]), s[i])
 //! ```
 
-use super::scatters::element;
 use crate::einsum::{Definition, Program, Rewriting, Rewritten, Statement, canonical};
-use crate::rules::may_fault_in;
+use crate::rules::{element, may_fault_in};
 use ein_plan::schedule::guard::conjuncts;
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Scalar};
 

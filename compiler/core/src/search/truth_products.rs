@@ -8,10 +8,9 @@
 //! y.product: f64[9, 9] = [i: 9, j: 9 | n: 90] sum (x[n, i] > 0 as f64) * (x[n, j] > 0 as f64);  y: i64[9, 9] = [i: 9, j: 9] y.product[i, j] as i64
 //! ```
 
-use super::scatters::{element, elementwise};
 use crate::einsum::{Program, Rewriting, canonical};
 use crate::rules::conditions::guarded;
-use crate::rules::{may_fault, values_of_bits};
+use crate::rules::{element, elementwise, may_fault, values_of_bits};
 use ein_plan::schedule::guard::conjuncts;
 use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId, Reduction, Scalar};
 

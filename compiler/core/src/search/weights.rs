@@ -9,10 +9,8 @@
 //! g.weight: f32[900] = [n: 900] m[n] * y[n];  g: f32[200] = [d: 200 | n: 900] sum X[n, d] * g.weight[n]
 //! ```
 
-use super::masked_products::{factors, times};
-use super::scatters::{element, over};
 use crate::einsum::{Program, Rewriting, canonical};
-use crate::rules::{may_fault, values, values_of_bits};
+use crate::rules::{element, factors, may_fault, over, times, values, values_of_bits};
 use ein_plan::{DType, Kernel, Node, NodeId, Reduction};
 
 /// How many times the points of the common indices must go into all points.

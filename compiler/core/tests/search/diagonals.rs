@@ -29,11 +29,12 @@ fn diagonals_are_tensors() {
 #[test]
 fn others_stay() {
     for statement in [
-        // The diagonal alone, another place, a small tensor.
+        // The diagonal alone, another place, a small tensor, a place that a condition leaves out.
         "y: f64[80] = [i: 80] z[i, i]",
         "y: f64[] = [| i: 80] sum z[i, i] * z[i, i]",
         "y: f64[79, 80] = [i: 79, j: 80] z[i, i + 1] + z[i, j]",
         "y: f64[9, 9] = [i: 9, j: 9] s[i, j] - s[i, i]",
+        "y: f64[99, 80] = [i: 99, j: 80] where(i < 80, z[i, i], 0.0_f64) * z[0, j]",
     ] {
         becomes(statement, statement);
     }
