@@ -41,6 +41,7 @@ mod small_loops;
 mod sparse_files;
 mod sparse_products;
 mod sparse_unions;
+mod sparse_views;
 mod spill;
 mod subnets;
 mod sweeps;

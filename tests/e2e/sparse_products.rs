@@ -57,22 +57,28 @@ output gt
 /// Values and gradients are those of dense inputs, and no plan has a dense input.
 #[test]
 fn products_of_two_files_are_those_of_dense_inputs() {
+    let dense = lists_give_what_dense_inputs_give(PRODUCTS, &["t", "y", "s", "near", "up", "gt"]);
+    assert!(dense[0][0].abs() > 0.01 && dense[2][0].abs() > 0.01);
+}
+
+/// Runs a program over `a.mtx` and `b.mtx`, 61 by 61, dense and over lists on any number of sites: the values are the same, and no plan has `A` or
+/// `B`. Returns the values.
+pub fn lists_give_what_dense_inputs_give(program: &str, names: &[&str]) -> Vec<Vec<f64>> {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    std::fs::write(at("p.ein"), PRODUCTS).unwrap();
+    std::fs::write(at("p.ein"), program).unwrap();
     std::fs::write(at("a.mtx"), few(61, 61, 90)).unwrap();
     std::fs::write(at("b.mtx"), few(61, 61, 110)).unwrap();
-    let names = ["t", "y", "s", "near", "up", "gt"];
-    let values = |arguments: &[&str]| {
+    let values = |arguments: &[&str]| -> Vec<Vec<f64>> {
         let mut command = einc_command(&["run", "p.ein", "--seed", "3"]);
         for name in names {
             command.args(["--save", &format!("{name}={name}.npy")]);
         }
         run(command.args(arguments).current_dir(&folder)).success();
-        names.map(|name| Tensor::read(&at(&format!("{name}.npy"))).data)
+        let read = |name: &&str| Tensor::read(&at(&format!("{name}.npy"))).data;
+        names.iter().map(read).collect()
     };
     let dense = values(&["--formats", "dense"]);
-    assert!(dense[0][0].abs() > 0.01 && dense[2][0].abs() > 0.01);
     for sites in ["1", "2", "3", "4", "5"] {
         let lists = values(&["--formats", "list", "--sites", sites]);
         for (name, (list, dense)) in names.iter().zip(lists.iter().zip(&dense)) {
@@ -91,6 +97,7 @@ fn products_of_two_files_are_those_of_dense_inputs() {
             .filter_map(|line| line.split_whitespace().nth(1));
         assert!(!relations.any(|name| name == "A" || name == "B"), "{plan}");
     }
+    dense
 }
 
 /// Elements of any type meet: narrow ones are computed in a wider type.

@@ -125,6 +125,31 @@ impl Lists {
         })
     }
 
+    /// The access of a node that reads a list, and the number that its tensor has everywhere else.
+    pub(super) fn access_of_read(
+        &self,
+        kernel: &Kernel,
+        operands: &[TensorId],
+        node: &Node,
+    ) -> Option<(Access, Scalar)> {
+        let Node::Read {
+            operand,
+            positions,
+            otherwise,
+            ..
+        } = node
+        else {
+            return None;
+        };
+        let list = self.lists.get(&operands[*operand as usize])?;
+        let own = self.access(kernel, list, positions)?;
+        let is_fill = |id: NodeId| match kernel.graph.node(id) {
+            Node::Constant(value) => fill::is_same(*value, list.fill),
+            _ => false,
+        };
+        (otherwise.is_none_or(is_fill)).then_some((own, list.fill))
+    }
+
     /// By node: its value where the pattern has no place at the access.
     pub(super) fn fill_values(
         &self,
@@ -133,22 +158,9 @@ impl Lists {
         access: &Access,
     ) -> Vec<Option<Scalar>> {
         fill::values(&kernel.graph, |id| {
-            let Node::Read {
-                operand,
-                positions,
-                otherwise,
-                ..
-            } = kernel.graph.node(id)
-            else {
-                return None;
-            };
-            let list = self.lists.get(&operands[*operand as usize])?;
-            let own = self.access(kernel, list, positions)?;
-            let is_fill = |id: NodeId| match kernel.graph.node(id) {
-                Node::Constant(value) => fill::is_same(*value, list.fill),
-                _ => false,
-            };
-            (own == *access && otherwise.is_none_or(is_fill)).then_some(list.fill)
+            let node = kernel.graph.node(id);
+            let (own, fill) = self.access_of_read(kernel, operands, node)?;
+            (own == *access).then_some(fill)
         })
     }
 

@@ -28,19 +28,9 @@ impl Lists {
         operands: &[TensorId],
         origin: Origin,
     ) -> Option<(Kernel, Vec<TensorId>)> {
-        let reduction = kernel
-            .reduction
-            .filter(|_| kernel.guard.is_none() && kernel.finish)?;
+        let (access, fill) = self.completing(kernel, operands)?;
+        let reduction = kernel.reduction?;
         let dtype = kernel.graph.dtype(kernel.root);
-        if kernel.library().is_some() || !can_be_completed(reduction, dtype) {
-            return None;
-        }
-        let mut found = self.accesses(kernel, operands).into_iter();
-        let (access, fill) = found.find_map(|access| {
-            let is_summed = access.indices.iter().any(|i| i.0 >= kernel.output_rank);
-            let fill = is_summed.then(|| self.fill_by_output(kernel, operands, &access))??;
-            Some((access, fill))
-        })?;
         let over = Kernel {
             reduction: Some(match reduction {
                 Reduction::Mean => Reduction::Sum,
@@ -67,6 +57,28 @@ impl Lists {
         let over = self.sum_over((name, origin), &points, &read, &access);
         let count = self.made(&format!("{name}.count"), over, origin);
         Some(together(kernel, operands, fill, (listed, Some(count))))
+    }
+
+    /// The access to a list by which a reduction can be completed, and the statement's value where that has no place.
+    pub(super) fn completing(
+        &self,
+        kernel: &Kernel,
+        operands: &[TensorId],
+    ) -> Option<(Access, Kernel)> {
+        let reduction = kernel
+            .reduction
+            .filter(|_| kernel.guard.is_none() && kernel.finish)?;
+        let dtype = kernel.graph.dtype(kernel.root);
+        if kernel.library().is_some() || !can_be_completed(reduction, dtype) {
+            return None;
+        }
+        self.accesses(kernel, operands)
+            .into_iter()
+            .find_map(|access| {
+                let is_summed = access.indices.iter().any(|i| i.0 >= kernel.output_rank);
+                let fill = is_summed.then(|| self.fill_by_output(kernel, operands, &access))??;
+                Some((access, fill))
+            })
     }
 
     /// The reduction without places that the input does not list: there it is 0, and they are completed like all that is not listed.
@@ -134,6 +146,7 @@ pub(super) fn can_be_completed(reduction: Reduction, dtype: DType) -> bool {
     match reduction {
         Reduction::Sum | Reduction::Mean | Reduction::Max | Reduction::Min => dtype != DType::Bool,
         Reduction::Any | Reduction::All => true,
+        Reduction::LogSumExp => dtype.is_float(),
         _ => false,
     }
 }
@@ -215,6 +228,12 @@ fn with_rest(
         Some(Reduction::Min) => apply(Function::Min, [listed, value], dtype),
         Some(Reduction::Any) => apply(Function::Or, [listed, value], dtype),
         Some(Reduction::All) => apply(Function::And, [listed, value], dtype),
+        Some(Reduction::LogSumExp) => {
+            let times = converted(graph, rest, dtype);
+            let times = graph.add(Node::Apply(Function::Log, vec![times]), dtype);
+            let more = graph.add(Node::Apply(Function::Add, vec![value, times]), dtype);
+            sum_of_exponentials(graph, listed, more, dtype)
+        }
         _ => {
             let times = converted(graph, rest, dtype);
             let more = graph.add(Node::Apply(Function::Mul, vec![times, value]), dtype);
@@ -223,6 +242,19 @@ fn with_rest(
     };
     let chosen = Node::Apply(Function::Select, vec![are_more, both, listed]);
     graph.add(chosen, dtype)
+}
+
+/// The logarithm of the sum of the exponentials of two numbers.
+fn sum_of_exponentials(graph: &mut Graph, one: NodeId, other: NodeId, dtype: DType) -> NodeId {
+    let mut apply =
+        |function, arguments: Vec<NodeId>| graph.add(Node::Apply(function, arguments), dtype);
+    let larger = apply(Function::Max, vec![one, other]);
+    let apart = apply(Function::Sub, vec![one, other]);
+    let apart = apply(Function::Abs, vec![apart]);
+    let less = apply(Function::Neg, vec![apart]);
+    let smaller = apply(Function::Exp, vec![less]);
+    let more = apply(Function::Log1p, vec![smaller]);
+    apply(Function::Add, vec![larger, more])
 }
 
 /// A whole number as one of a type.

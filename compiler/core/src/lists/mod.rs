@@ -18,13 +18,16 @@ mod completed;
 mod dot;
 mod fill;
 mod found;
+mod gathered;
 mod ordered;
 mod split;
 mod statement;
+mod terms;
 mod touched;
 mod united;
+mod views;
 
-use crate::einsum::{Definition, Program, Rewriting, Role, Tensor, TensorId};
+use crate::einsum::{Definition, Program, Rewriting, Role, Statement, Tensor, TensorId};
 pub use choice::{Form, FormChoice};
 use ein_plan::source::{Listing, position_type};
 use ein_plan::training::{BatchInput, Carried, CarriedKind, Training};
@@ -53,18 +56,25 @@ pub fn with_lists(program: &Program, listed: &BTreeMap<String, Listing>) -> Prog
         let mut tensor = lists.rewriting.copy(tensor);
         let (list, before) = match &mut tensor.definition {
             Definition::Statement { kernel, operands } => {
+                if let Some(views) = lists.with_views((kernel, operands), tensor.origin) {
+                    (*kernel, *operands) = views;
+                }
+                let about = (tensor.name.as_str(), tensor.origin);
+                let rows = lists.of_rows(about, kernel, operands);
+                if let Some(rows) = rows.or_else(|| lists.of_named_terms(about, kernel, operands)) {
+                    (*kernel, *operands) = rows;
+                }
+                if let Some(found) = lists.looked_up(about, kernel, operands) {
+                    (*kernel, *operands) = found;
+                }
                 let list = lists.derived(&tensor.name, kernel, operands, tensor.origin);
                 let about = (tensor.name.as_str(), tensor.origin);
                 let list = list.or_else(|| lists.united(about, kernel, operands));
                 let before = (kernel.clone(), operands.clone());
                 let over = (list.as_ref()).and_then(|list| lists.scattered(kernel, list));
                 (*kernel, *operands) = over.unwrap_or_else(|| {
-                    lists.reduced((&tensor.name, tensor.origin), kernel, operands)
+                    lists.summed((&tensor.name, tensor.origin), kernel, operands)
                 });
-                let completed = lists.completed(&tensor.name, kernel, operands, tensor.origin);
-                if let Some(completed) = completed {
-                    (*kernel, *operands) = completed;
-                }
                 let changed = *kernel != before.0;
                 (list, changed.then_some(before))
             }
@@ -363,13 +373,28 @@ impl Lists {
         })
     }
 
+    /// The statement as reductions over lists that are completed, as far as it is one.
+    fn summed(
+        &mut self,
+        about: (&str, Origin),
+        kernel: &Kernel,
+        operands: &[TensorId],
+    ) -> Statement {
+        let (kernel, operands) = self.reduced(about, kernel, operands);
+        let completed = self.completed(about.0, &kernel, &operands, about.1);
+        completed.unwrap_or((kernel, operands))
+    }
+
     /// The statement as reductions over lists, as far as it is one.
     fn reduced(
         &mut self,
         about: (&str, Origin),
         kernel: &Kernel,
         operands: &[TensorId],
-    ) -> (Kernel, Vec<TensorId>) {
+    ) -> Statement {
+        if let Some(terms) = self.in_terms(about, kernel, operands) {
+            return terms;
+        }
         let named = self.named(about, kernel, operands);
         let (mut kernel, mut operands) = named.unwrap_or((kernel.clone(), operands.to_vec()));
         while let Some(access) = self.access_of_sum(&kernel, &operands) {

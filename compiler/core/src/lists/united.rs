@@ -342,7 +342,7 @@ fn with_part(
 }
 
 /// The two indices that a node compares, if it is true on a diagonal.
-fn diagonal(kernel: &Kernel, id: NodeId) -> Option<[IndexId; 2]> {
+pub(super) fn diagonal(kernel: &Kernel, id: NodeId) -> Option<[IndexId; 2]> {
     let Node::Apply(Function::Eq, sides) = kernel.graph.node(id) else {
         return None;
     };

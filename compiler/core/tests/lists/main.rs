@@ -10,11 +10,14 @@ use std::collections::BTreeMap;
 
 mod chains;
 mod forms;
+mod gathered;
 mod meeting;
 mod ordered;
 mod random;
+mod terms;
 mod touched;
 mod united;
+mod views;
 
 fn program(text: &str) -> Program {
     let program = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -108,6 +111,9 @@ fn input(tensor: &Tensor, shape: &[u64], count: u64) -> Values {
             let is_listed = matches!(&*tensor.name, "A" | "B");
             let value = |at: u64| match is_listed && !listed.contains(&at) {
                 true => Scalar::Float(0.0),
+                false if tensor.dtype == DType::U32 => {
+                    Scalar::Int(self::number(&tensor.name, at) + 3)
+                }
                 false => number(&tensor.name, at),
             };
             (0..elements).map(value).collect()
@@ -369,13 +375,12 @@ fn tensors_are_computed_at_the_places_that_are_read() {
 #[test]
 fn what_needs_all_elements_keeps_them() {
     for statement in [
-        // A value elsewhere that a reduced index is needed for, or that is NaN; the same index twice, no bare index, another value outside.
-        "C: f32[12] = [i: 12 | k: 20] sum A[i, k] + f32(k)",
-        "C: f32[12] = [i: 12 | k: 20] logsumexp A[i, k]",
+        // A value elsewhere that all indices are needed for, or that is NaN; a sum of indices; another value outside.
+        "C: f32[12] = [i: 12 | k: 20] sum tanh(A[i, k] + f32(i * k))",
+        "C: f32[12] = [i: 12 | k: 20] max A[i, k] + f32(k)",
         "C: f32[12] = [i: 12 | k: 20] sum A[i, k] / A[i, k]",
         "C: i64[12] = [i: 12 | k: 20] argmax A[i, k] if A[i, k] > 0.0",
-        "C: f32[12] = [i: 12 | k: 12] sum A[i, i] * f32(k)",
-        "C: f32[12] = [i: 12 | k: 20] sum A[i, k - 1] else 0.0",
+        "C: f32[12] = [i: 12 | k: 5] sum A[i, k + i] * f32(k)",
         "C: f32[12] = [i: 12 | k: 22] sum A[i, k] else 2.0",
         "C: f32[12, 20] = [i: 12, k: 20] exp(A[i, k])",
         "C: bool[12, 20] = [i: 12, k: 20] A[i, k] > 0.0",

@@ -43,7 +43,7 @@ fn a_matrix_and_its_transpose_have_a_list_together() {
 fn a_part_of_a_sum_gets_a_name() {
     insta::assert_snapshot!(over_lists(
         "input A: f32[60, 60] = unbound\ninput x: f32[60, 3] = unbound\n\
-         y: f32[60, 3] = [i: 60, h: 3 | j: 60] sum (A[i, j] + where(i == j, 1.0, 0.0)) * x[j, h]\noutput y",
+         y: f32[60, 3] = [i: 60, h: 3 | j: 60] sum tanh(A[i, j] + where(i == j, 1.0, 0.0)) * x[j, h]\noutput y",
         5
     ), @r#"
     hidden A.values: f32[5] = listed("A", f32, values, unbound)
@@ -63,7 +63,7 @@ fn a_part_of_a_sum_gets_a_name() {
     hidden y.at0: u32[65] = [e: 65] floordiv(y.at[e], 60)
     hidden y.at1: u32[65] = [e: 65] rem(y.at[e], 60)
     hidden y.values: f32[65] = [e: 65] where(y.at[e] == y.at[e - 1] else -1, 0.0, y.part[y.order[e]] else (y.part.1[y.order[e] - 5] else 0.0))
-    y: f32[60, 3] = [i: 60, h: 3 | e: 65] sum y.values[e] * x[y.at1[e], h] if i == y.at0[e]
+    y: f32[60, 3] = [i: 60, h: 3 | e: 65] sum tanh(y.values[e]) * x[y.at1[e], h] if i == y.at0[e]
     output y
     "#);
 }

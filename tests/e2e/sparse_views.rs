@@ -1,0 +1,115 @@
+//! Sparse files that are read at moved places, at rows and elements that data name, and in sums of which they make up a part.
+
+use crate::sparse_files::few;
+use crate::sparse_products::lists_give_what_dense_inputs_give;
+use einc_tests::{einc_command, run};
+
+const VIEWS: &str = r#"
+dim N
+dim K = 7
+input A: f64[N, N] = load("a.mtx")
+input B: f64[N, N] = load("b.mtx")
+param d: f64[N] = normal(0, 1)
+param U: f64[N, 3] = normal(0, 1)
+p[k<K] = (k * 8 + 5) % 61
+q[k<K] = (k * k * 3) % 61
+below[i<N-1] = A[i+1,j] * d[j]
+around[j] = sum[i<N] ((A[i-1,j] else 0) - (B[i+2,j] else 0)) * d[i]
+mirrored[i] = max[j] A[N-1-i,j]
+every[j<N] = sum[i<20] A[3*i+1,N-1-j] * d[i]
+row[j] = A[12,j] - B[3,j]
+trace = sum[i] (A[i,i] * d[i] + B[i,i])
+rows[k,h] = A[p[k],j] * U[j,h]
+columns[k] = max[i] A[i,q[k]] * d[i]
+elements[k] = A[p[k],q[k]] + B[q[k],p[k]]
+one = A[12,7] + B[0,0]
+gd = grad(sum[k,h] (rows[k,h] * rows[k,h]) + trace * trace + sum[i<N-1] below[i], U)
+gb = grad(trace * trace + sum[i<N-1] below[i] * d[i], d)
+output below
+output around
+output mirrored
+output every
+output row
+output trace
+output rows
+output columns
+output elements
+output one
+output gd
+output gb
+"#;
+
+#[test]
+fn moved_and_named_places_are_those_of_dense_inputs() {
+    let names = [
+        "below", "around", "mirrored", "every", "row", "trace", "rows", "columns", "elements",
+        "one", "gd", "gb",
+    ];
+    let dense = lists_give_what_dense_inputs_give(VIEWS, &names);
+    for (name, values) in names.iter().zip(&dense) {
+        let counts = !matches!(*name, "elements" | "one");
+        assert!(!counts || values.iter().any(|x| x.abs() > 0.01), "{name}");
+    }
+}
+
+const TERMS: &str = r#"
+dim N
+input A: f64[N, N] = load("a.mtx")
+input B: f64[N, N] = load("b.mtx")
+param d: f64[N] = normal(0, 1)
+param U: f64[N, 3] = normal(0, 1)
+m[j] = mean[i] A[i,j]
+centred[i] = sum[j] (A[i,j] - m[j]) * d[j]
+apart[i,h] = sum[j] (A[i,j] - A[j,i] * 2) * U[j,h]
+activated[i] = sum[j] exp(A[i,j]) * d[j]
+distance[i] = sum[j] abs(A[i,j] - d[j])
+mixed = mean[i,j] (cos(B[i,j]) * d[i] - A[i,j] / (abs(d[j]) + 1))
+soft[i] = logsumexp[j] A[i,j] * d[j]
+laplace[i,h] = sum[j] (where(i == j, 3.0, 0.0) - A[i,j]) * U[j,h]
+gd = grad(sum[i] (centred[i] * centred[i] + activated[i] + soft[i]) + mixed, d)
+output centred
+output apart
+output activated
+output distance
+output mixed
+output soft
+output laplace
+output gd
+"#;
+
+#[test]
+fn sums_in_part_over_lists_are_those_of_dense_inputs() {
+    let names = [
+        "centred",
+        "apart",
+        "activated",
+        "distance",
+        "mixed",
+        "soft",
+        "laplace",
+        "gd",
+    ];
+    let dense = lists_give_what_dense_inputs_give(TERMS, &names);
+    for (name, values) in names.iter().zip(&dense) {
+        assert!(values.iter().any(|x| x.abs() > 0.01), "{name}");
+    }
+}
+
+/// A position that data give is looked at, also where a list stands in the place of the tensor.
+#[test]
+fn named_places_outside_stop_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("a.mtx"), few(61, 61, 90)).unwrap();
+    for statement in ["y[k] = A[p[k],j] * d[j]", "y[k] = A[p[k],p[k] - 1]"] {
+        let program = format!(
+            "dim N\ninput A: f64[N, N] = load(\"a.mtx\")\nd[j<N] = f64(1)\np[k<4] = k * 30\n{statement}\noutput y\n"
+        );
+        std::fs::write(at("p.ein"), program).unwrap();
+        for sites in ["1", "3"] {
+            let arguments = ["run", "p.ein", "--formats", "list", "--sites", sites];
+            let stopped = run(einc_command(&arguments).current_dir(&folder));
+            stopped.fails_with(1).says(&["error[E07", "p.ein:5"]);
+        }
+    }
+}
