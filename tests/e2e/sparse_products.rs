@@ -3,7 +3,7 @@
 use crate::sparse_files::{few, links};
 use einc_tests::everywhere::everywhere;
 use einc_tests::{Tensor, einc_command, run};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
 fn triangles_of_a_file_of_links() {
@@ -127,4 +127,60 @@ fn products_of_elements_of_any_type() {
     }
     assert!(sums[0].1[0] > 0.0 && sums[0].1[1] > 0.0, "{sums:?}");
     assert!(sums.iter().all(|(_, both)| *both == sums[0].1), "{sums:?}");
+}
+
+/// A product of which few elements are not 0 has a list: of three elements a row, powers of a graph are never dense.
+#[test]
+fn products_of_lists_have_lists() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    const PAGES: usize = 5000;
+    let entries: Vec<(usize, usize)> = (0..3 * PAGES)
+        .map(|n| (n / 3, (n * 7919 + n * n % 911) % PAGES))
+        .collect();
+    let ways = |row: usize| -> BTreeMap<usize, f64> {
+        let mut found = BTreeMap::new();
+        for (_, middle) in entries.iter().filter(|(from, _)| *from == row) {
+            for (_, to) in &entries[3 * middle..3 * middle + 3] {
+                *found.entry(*to).or_insert(0.0) += 1.0;
+            }
+        }
+        found
+    };
+    for dtype in ["f64", "f32", "i64", "i32", "u8"] {
+        let text: String = entries
+            .iter()
+            .map(|(i, j)| format!("{} {} 1\n", i + 1, j + 1))
+            .collect();
+        let head = "%%MatrixMarket matrix coordinate integer general";
+        let size = format!("{PAGES} {PAGES} {}", entries.len());
+        std::fs::write(at("a.mtx"), format!("{head}\n{size}\n{text}")).unwrap();
+        let program = format!(
+            "dim N\ninput A: {dtype}[N, N] = load(\"a.mtx\")\nways[i,j] = A[i,k] * A[k,j]\n\
+             squares[i] = sum[j] f64(ways[i,j])^2\nmost[i] = max[j] ways[i,j]\nreached[i] = count[j] (ways[i,j] > 0)\n\
+             output squares -> \"squares.npy\"\noutput most -> \"most.npy\"\noutput reached -> \"reached.npy\"\n"
+        );
+        std::fs::write(at("p.ein"), program).unwrap();
+        for sites in ["1", "3"] {
+            run(einc_command(&["run", "p.ein", "--sites", sites]).current_dir(&folder)).success();
+            let read = |name: &str| Tensor::read(&at(name)).data;
+            let (squares, most) = (read("squares.npy"), read("most.npy"));
+            let reached = read("reached.npy");
+            for row in 0..PAGES {
+                let ways = ways(row);
+                let squared: f64 = ways.values().map(|n| n * n).sum();
+                let largest = ways.values().copied().fold(0.0, f64::max);
+                assert_eq!(squares[row], squared, "{dtype}, row {row}");
+                assert_eq!(most[row], largest, "{dtype}, row {row}");
+                assert_eq!(reached[row], ways.len() as f64, "{dtype}, row {row}");
+            }
+        }
+        let plan = run(einc_command(&["plan", "p.ein"]).current_dir(&folder));
+        let plan = plan.success().stdout;
+        let mut relations = (plan.lines()).filter_map(|line| line.split_whitespace().nth(1));
+        assert!(
+            !relations.any(|name| name == "A" || name == "ways"),
+            "{plan}"
+        );
+    }
 }

@@ -31,6 +31,9 @@ pub(crate) struct Listed {
     listing: OnceLock<Listing>,
 }
 
+/// Positions along a dimension of which each is counted, at least.
+const MOST_COUNTED: u64 = 1 << 24;
+
 /// Reads the whole list from a file.
 pub(crate) type Load = Box<dyn Fn(&File, &Place) -> Result<Listed, DataError> + Send + Sync>;
 
@@ -99,29 +102,31 @@ impl Listed {
         }
     }
 
-    /// How many elements are listed, and in how many rows.
+    /// How many elements are listed, and how many at the positions that list most.
     pub fn listing(&self) -> &Listing {
         self.listing.get_or_init(|| self.counted())
     }
 
     fn counted(&self) -> Listing {
-        let Some((rows, inner)) = self.header.shape.split_first() else {
-            return Listing {
-                count: self.count(),
-                of_rows: vec![],
-            };
-        };
-        let inner = inner.iter().product::<u64>().max(1);
-        let mut listed = vec![];
-        for place in &self.places {
-            let row = place / inner;
-            match listed.last_mut() {
-                Some((last, count)) if *last == row => *count += 1,
-                _ => listed.push((row, 1)),
+        let shape = &self.header.shape;
+        let mut inner: u64 = shape.iter().product();
+        let mut dims = vec![];
+        for extent in shape {
+            inner /= (*extent).max(1);
+            // Of a longer dimension few positions list something: counts of all would take more than the list.
+            if *extent > MOST_COUNTED.max(4 * self.count()) {
+                break;
             }
+            let mut counts = vec![0; *extent as usize];
+            for place in &self.places {
+                counts[(place / inner % extent) as usize] += 1;
+            }
+            dims.push(counts);
         }
-        debug_assert!(listed.len() as u64 <= *rows, "a place is inside the shape");
-        Listing::of(listed.into_iter().map(|(_, count)| count).collect())
+        Listing {
+            count: self.count(),
+            ..Listing::of(dims)
+        }
     }
 
     /// A column of the elements in some rows, by row in this order, and zeros in the last row up to so many; `None` if there is no room for all.

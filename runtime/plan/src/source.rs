@@ -128,27 +128,58 @@ pub mod fed {
 pub struct Listing {
     /// Of all.
     pub count: u64,
-    /// Of the 2^k rows that list most, for every k up to the number of rows.
-    pub of_rows: Vec<u64>,
+    /// By dimension, as far as it was counted: of the 2^k positions that list most, for every k up to the number of positions that list something.
+    pub of_dims: Vec<Vec<u64>>,
 }
 
 impl Listing {
-    /// Counts elements, with how many each row lists.
-    pub fn of(mut rows: Vec<u64>) -> Listing {
-        rows.sort_unstable_by(|a, b| b.cmp(a));
-        let mut of_rows = vec![];
-        let (mut sum, mut next) = (0, 1);
-        for (number, listed) in (1..).zip(&rows) {
-            sum += listed;
-            if number == next {
-                of_rows.push(sum);
-                next *= 2;
+    /// Counts elements, with how many each position along each dimension lists.
+    pub fn of(dims: Vec<Vec<u64>>) -> Listing {
+        let count = dims.first().map_or(0, |counts| counts.iter().sum());
+        let most = |mut counts: Vec<u64>| {
+            counts.retain(|listed| *listed > 0);
+            counts.sort_unstable_by(|a, b| b.cmp(a));
+            let mut of_most = vec![];
+            let (mut sum, mut next) = (0, 1);
+            for (number, listed) in (1..).zip(&counts) {
+                sum += listed;
+                if number == next {
+                    of_most.push(sum);
+                    next *= 2;
+                }
             }
-        }
+            of_most
+        };
         Listing {
-            count: sum,
-            of_rows,
+            count,
+            of_dims: dims.into_iter().map(most).collect(),
         }
+    }
+
+    /// No product of two matrices, along a dimension of each, has more terms of listed elements than this; `None` if one was not counted.
+    ///
+    /// There are most terms where the positions that list most in one matrix list most in the other: of 2^k such positions none lists more than the
+    /// 2^(k-1) before them on average.
+    pub fn most_terms(&self, dim: usize, other: &Listing, other_dim: usize) -> Option<u64> {
+        let parts = |listing: &Listing, dim: usize| -> Option<Vec<u64>> {
+            let sums = listing.of_dims.get(dim)?;
+            let ends = sums.iter().skip(1).chain([&listing.count]);
+            let rest = sums.iter().zip(ends).map(|(sum, end)| end - sum);
+            Some(sums.first().copied().into_iter().chain(rest).collect())
+        };
+        let (own, others) = (parts(self, dim)?, parts(other, other_dim)?);
+        let mut terms = 0u64;
+        for (part, (own_sum, other_sum)) in own.iter().zip(&others).enumerate() {
+            let largest = |parts: &[u64]| match part {
+                0 => parts[0],
+                1 => parts[0],
+                _ => parts[part - 1].div_ceil(1 << (part - 2)),
+            };
+            let one = largest(&own).saturating_mul(*other_sum);
+            let another = largest(&others).saturating_mul(*own_sum);
+            terms = terms.saturating_add(one.min(another));
+        }
+        Some(terms)
     }
 
     /// No number of rows lists more elements than this: as many as the fullest rows, or a little more.
@@ -156,10 +187,11 @@ impl Listing {
         let Some(power) = rows.checked_ilog2() else {
             return 0;
         };
-        let next = self.of_rows.get(power as usize + 1);
+        let rows_listed: &[u64] = self.of_dims.first().map_or(&[], Vec::as_slice);
+        let next = rows_listed.get(power as usize + 1);
         let next = next.map_or(self.count, |next| *next);
         // The fullest rows come first, so further ones list no more on average.
-        let scaled = self.of_rows.get(power as usize).map(|listed| {
+        let scaled = rows_listed.get(power as usize).map(|listed| {
             let listed = u128::from(*listed) * u128::from(rows);
             u64::try_from(listed.div_ceil(1 << power)).unwrap_or(u64::MAX)
         });
@@ -214,9 +246,9 @@ mod tests {
     #[test]
     fn the_fullest_rows_are_never_fuller_than_told() {
         let rows = vec![0, 7, 1, 1, 30, 2, 2, 2, 0, 5, 1];
-        let listing = Listing::of(rows.clone());
+        let listing = Listing::of(vec![rows.clone()]);
         assert_eq!(listing.count, 51);
-        assert_eq!(listing.of_rows, [30, 37, 44, 50]);
+        assert_eq!(listing.of_dims, [[30, 37, 44, 50]]);
         let mut fullest = rows;
         fullest.sort_unstable_by(|a, b| b.cmp(a));
         for count in 0..=fullest.len() {
@@ -228,8 +260,24 @@ mod tests {
             );
         }
         assert_eq!(listing.most(1000), 51);
-        assert_eq!(Listing::of(vec![]).most(3), 0);
+        assert_eq!(Listing::of(vec![vec![]]).most(3), 0);
         // Rows that are all alike leave nothing to spare.
-        assert_eq!(Listing::of(vec![3; 100]).most(25), 75);
+        assert_eq!(Listing::of(vec![vec![3; 100]]).most(25), 75);
+    }
+
+    #[test]
+    fn products_have_no_more_terms_than_told() {
+        let one = vec![3, 0, 10, 4, 4, 1, 0, 2, 9, 6, 6, 5];
+        let other = vec![1, 2, 40, 3, 0, 0, 1, 2, 8, 7, 7, 7];
+        let listing = |counts: &[u64]| Listing::of(vec![counts.to_vec(); 2]);
+        let told = listing(&one).most_terms(1, &listing(&other), 0);
+        let terms: u64 = one.iter().zip(&other).map(|(a, b)| a * b).sum();
+        let told = told.expect("both are counted");
+        assert!(terms <= told && told <= 2 * terms, "{terms}, {told}");
+        assert_eq!(listing(&[]).most_terms(0, &listing(&one), 0), Some(0));
+        assert_eq!(Listing::default().most_terms(0, &listing(&one), 0), None);
+        // Positions that are all alike leave nothing to spare.
+        let alike = listing(&[4; 64]);
+        assert_eq!(alike.most_terms(0, &alike, 0), Some(1024));
     }
 }

@@ -12,7 +12,7 @@
 //! ```
 
 use super::statement::OverList;
-use super::{Lists, PatternId, SPARSE, elements};
+use super::{List, Lists, PatternId, SPARSE, elements};
 use crate::einsum::{Definition, TensorId};
 use crate::rules::may_fault;
 use ein_plan::{Graph, IndexId, Kernel, Node, NodeId};
@@ -139,11 +139,11 @@ impl Lists {
             return Some(Found { tensor, listed });
         }
         let values = match self.lists.get(&tensor).cloned() {
-            Some(list) => {
-                let tensor = self.rewriting.result().tensor(tensor);
-                let (name, origin) = (tensor.name.clone(), tensor.origin);
-                self.found_at((&name, origin), &list, pattern, dims)
-            }
+            // Of a product, few elements are computed sooner than all are.
+            Some(list) if self.pattern(list.pattern).is_product => self
+                .computed_at(tensor, pattern, dims, depth)
+                .or_else(|| self.found_of(tensor, &list, pattern, dims)),
+            Some(list) => self.found_of(tensor, &list, pattern, dims),
             None => None,
         };
         let tensor = match values {
@@ -153,6 +153,19 @@ impl Lists {
         self.at_places.insert(key, tensor);
         let listed = dims.iter().map(Option::is_some).collect();
         Some(Found { tensor, listed })
+    }
+
+    /// The tensor of the elements of a list's tensor that are found at the places of another pattern.
+    fn found_of(
+        &mut self,
+        tensor: TensorId,
+        list: &List,
+        pattern: PatternId,
+        dims: &[Option<usize>],
+    ) -> Option<TensorId> {
+        let tensor = self.rewriting.result().tensor(tensor);
+        let (name, origin) = (tensor.name.clone(), tensor.origin);
+        self.found_at((&name, origin), list, pattern, dims)
     }
 
     /// The tensor of the elements that a statement gives at the places of a pattern, if they are few.

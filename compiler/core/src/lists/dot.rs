@@ -14,6 +14,7 @@
 //! t.place: f32[5] = [e: 5] listed_dot(A.ends[:1], A.at1[:1], A.values[:1], A.ends1[:1], A.along[:1], A.terms[:1], A.at1[e], A.at0[e], 8)
 //! ```
 
+mod products;
 mod sides;
 
 use self::sides::{Dot, Side};
@@ -172,7 +173,8 @@ impl Lists {
         let count = self.pattern(side.pattern).count;
         let dtype = kernel.output[0];
         if let ([(read, values)], [factor]) = (&side.reads[..], &side.factors[..])
-            && (read == factor && self.order(side, origin).is_none())
+            && (read == factor && side.weights.is_empty())
+            && self.order(side, origin).is_none()
         {
             return *values;
         }
@@ -183,14 +185,21 @@ impl Lists {
             let at = (*tensor, stored, vec![count]);
             values.push((*read, over.read_at(at, vec![place], None)));
         }
-        let moved = over.moved((kernel, operands), |id, _| {
-            values
-                .iter()
-                .find(|(read, _)| *read == id)
-                .map(|(_, value)| *value)
+        let pattern = self.pattern(side.pattern);
+        let stored = pattern.position_type(side.summed);
+        let positions = (pattern.positions[side.summed], stored, vec![count]);
+        let position = over.read_at(positions, vec![place], None);
+        let summed = IndexId(kernel.output_rank);
+        let moved = over.moved((kernel, operands), |id, node| match node {
+            Node::Index(index) if *index == summed => Some(position),
+            _ => {
+                let value = values.iter().find(|(read, _)| *read == id);
+                value.map(|(_, value)| *value)
+            }
         });
         let graph = &mut over.kernel.graph;
-        let factors = side.factors.iter().map(|id| moved[id.0 as usize]);
+        let factors = side.factors.iter().chain(&side.weights);
+        let factors = factors.map(|id| moved[id.0 as usize]);
         let product = |a, b| graph.add(Node::Apply(Function::Mul, vec![a, b]), dtype);
         if let Some(root) = factors.reduce(product) {
             over.kernel.root = root;

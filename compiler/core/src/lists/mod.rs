@@ -70,6 +70,7 @@ pub fn with_lists(program: &Program, listed: &BTreeMap<String, Listing>) -> Prog
                 let list = lists.derived(&tensor.name, kernel, operands, tensor.origin);
                 let about = (tensor.name.as_str(), tensor.origin);
                 let list = list.or_else(|| lists.united(about, kernel, operands));
+                let list = list.or_else(|| lists.multiplied(about, (kernel, operands)));
                 let before = (kernel.clone(), operands.clone());
                 let over = (list.as_ref()).and_then(|list| lists.scattered(kernel, list));
                 (*kernel, *operands) = over.unwrap_or_else(|| {
@@ -242,6 +243,10 @@ struct Pattern {
     has_more: bool,
     /// True if places stand in row-major order.
     ascends: bool,
+    /// True if the places are those of a product of lists.
+    is_product: bool,
+    /// How many the data list, if they list these places.
+    listing: Option<Listing>,
 }
 
 impl Pattern {
@@ -342,6 +347,8 @@ impl Lists {
             tensor: TensorId::UNKNOWN,
             has_more: *source == Source::Fed,
             ascends: *source != Source::Fed,
+            is_product: false,
+            listing: (*source != Source::Fed).then(|| listed.clone()),
         });
         Some(List {
             pattern: PatternId(self.patterns.len() - 1),

@@ -54,6 +54,8 @@ impl Lists {
             tensor: TensorId::UNKNOWN,
             has_more: true,
             ascends: true,
+            is_product: false,
+            listing: None,
         });
         let (mut keys, mut parts) = (vec![], vec![]);
         for access in &accesses {
@@ -204,6 +206,8 @@ impl Lists {
             tensor: TensorId::UNKNOWN,
             has_more: false,
             ascends: true,
+            is_product: false,
+            listing: None,
         });
         PatternId(self.patterns.len() - 1)
     }

@@ -239,6 +239,8 @@ impl Lists {
             tensor: TensorId::UNKNOWN,
             has_more: true,
             ascends: false,
+            is_product: false,
+            listing: None,
         });
         (PatternId(self.patterns.len() - 1), values)
     }

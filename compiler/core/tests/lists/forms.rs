@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 fn forms(text: &str, listed: &[(&str, u64)], formats: &Formats) -> (Vec<(String, Form)>, bool) {
     let listing = |count: &u64| Listing {
         count: *count,
-        of_rows: vec![],
+        of_dims: vec![],
     };
     let listed = listed
         .iter()

@@ -13,6 +13,7 @@ mod forms;
 mod gathered;
 mod meeting;
 mod ordered;
+mod products;
 mod random;
 mod terms;
 mod touched;
@@ -35,7 +36,7 @@ fn needed(text: &str) -> Program {
 fn listing(count: u64) -> BTreeMap<String, Listing> {
     let listing = |count: u64| Listing {
         count,
-        of_rows: vec![],
+        of_dims: vec![],
     };
     BTreeMap::from([
         ("A".to_owned(), listing(count)),

@@ -25,8 +25,22 @@ pub struct Side {
     fills: Vec<Scalar>,
     /// The factors, which are multiplied.
     pub factors: Vec<NodeId>,
+    /// Factors that depend on the summed index alone.
+    pub weights: Vec<NodeId>,
+    /// The dimension of the pattern that the summed index stands for.
+    pub summed: usize,
     /// Conditions on the number of the row and the position along it: elements that break one are left out.
     pub conditions: Vec<NodeId>,
+}
+
+impl Side {
+    /// The side whose rows are those along which this one is summed.
+    pub fn turned(self) -> Side {
+        Side {
+            along: 1 - self.along,
+            ..self
+        }
+    }
 }
 
 /// A sum of products of two rows.
@@ -49,7 +63,7 @@ impl Lists {
         let (graph, depends) = (&kernel.graph, kernel.graph.dependencies());
         let is_fixed = |id: NodeId| depends[id.0 as usize] >> along.0 & 1 == 0;
         let (mut sides, mut fixed): (Vec<Side>, Vec<NodeId>) = (vec![], vec![]);
-        let (mut conditions, mut open) = (vec![], vec![kernel.root]);
+        let (mut conditions, mut weights, mut open) = (vec![], vec![], vec![kernel.root]);
         while let Some(id) = open.pop() {
             match graph.node(id) {
                 _ if is_fixed(id) => fixed.push(id),
@@ -59,6 +73,11 @@ impl Lists {
                 {
                     conditions.extend(conjuncts(graph, of[0]));
                     open.push(of[1]);
+                }
+                _ if depends[id.0 as usize] == 1 << along.0
+                    && !self.reads_list(kernel, operands, id) =>
+                {
+                    weights.push(id);
                 }
                 _ => {
                     let side = self.side((kernel, operands), &depends, along, id)?;
@@ -99,13 +118,34 @@ impl Lists {
         };
         // Statements with the same factors in another order read the same sums.
         sides.sort_by_key(|side| (side.pattern, side.along, side.row));
-        let sides: [Side; 2] = sides.try_into().ok()?;
+        let mut sides: [Side; 2] = sides.try_into().ok()?;
+        let first = &sides[0];
+        let extent = kernel.indices[along.0 as usize].extent;
+        if !weights.is_empty() && self.pattern(first.pattern).shape[first.summed] > extent {
+            return None;
+        }
+        sides[0].weights = weights;
         let dot = Dot {
             sides,
             fixed,
             conditions: outside,
         };
         dot.sides.iter().all(is_zero_elsewhere).then_some(dot)
+    }
+
+    /// Returns whether a factor depends on a list.
+    fn reads_list(&self, kernel: &Kernel, operands: &[TensorId], factor: NodeId) -> bool {
+        let mut open = vec![factor];
+        while let Some(id) = open.pop() {
+            let node = kernel.graph.node(id);
+            if let Node::Read { operand, .. } = node
+                && self.lists.contains_key(&operands[*operand as usize])
+            {
+                return true;
+            }
+            open.extend(node.arguments());
+        }
+        false
     }
 
     /// The side that a factor is of: all that it reads is rows of lists of one pattern, at the same number.
@@ -159,6 +199,8 @@ impl Lists {
                         reads: vec![],
                         fills: vec![],
                         factors: vec![factor],
+                        weights: vec![],
+                        summed: at,
                         conditions: vec![],
                     });
                     if (found.pattern, found.along, found.row) != (list.pattern, at, row) {
