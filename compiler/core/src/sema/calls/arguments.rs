@@ -10,7 +10,7 @@ use crate::einsum::Role;
 use crate::sema::{
     Checker,
     calls::callee::{Body, Callable},
-    expressions::arena::{ExprId, Form, VarId},
+    expressions::arena::{ExprId, Form, Ty, VarId},
     expressions::scope::{Binding, Context, Scope, View},
     report::{dimensions, plural},
     resolve::forms::{formal_shape, unbracket},
@@ -19,6 +19,7 @@ use crate::sema::{
 };
 use einc_diag::{Diagnostic, FileId, Span, did_you_mean};
 use einc_syntax::ast::{Argument, Expr, ExprKind, Formal, Type};
+use std::collections::BTreeMap;
 
 impl<'a> Checker<'a> {
     /// Refuses named arguments of what takes them by position alone.
@@ -297,11 +298,13 @@ impl<'a> Checker<'a> {
         {
             return Some(Binding::Scalar(scalar));
         }
+        let is_whole = self.arena.ty(scalar) == Ty::Number { whole: true };
         if let Form::Read {
             tensor,
             positions,
             otherwise: None,
         } = &*self.arena.form(scalar)
+            && (!is_whole || self.inference.untyped.contains_key(tensor))
         {
             return Some(Binding::Tensor(self.slice(*tensor, positions.clone())));
         }
@@ -316,6 +319,11 @@ impl<'a> Checker<'a> {
             .collect();
         let shape = outer.iter().map(|(_, size)| size.clone()).collect();
         let tensor = self.add_statement(name, value, vars, shape, span, Role::Hidden);
+        if is_whole {
+            // A counter, and what is made of indices, takes the type of what it meets in the body.
+            self.inference.untyped.insert(tensor, true);
+            self.inference.lists.insert(tensor, BTreeMap::new());
+        }
         Some(Binding::Tensor(self.inner_view(tensor, &outer)))
     }
 
