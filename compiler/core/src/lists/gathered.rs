@@ -8,23 +8,21 @@
 //! y.rows: f32[9] = [i: 9 | j: 8] sum A[i, j] * x[j];   y: f32[4] = [k: 4] y.rows[p[k]]
 //!
 //! g: f32[8] = [j: 8 | k: 4] sum A[p[k], j] * c[k]
-//! g.sums: f32[9] = [i: 9 | k: 4] sum c[k] if i == within(p[k], 9);   g: f32[8] = [j: 8 | i: 9] sum A[i, j] * g.sums[i]
+//! g.row: i64[4] = [k: 4] within(p[k], 9);   g.sums: f32[9] = [i: 9 | k: 4] sum c[k] if i == g.row[k]
+//! g: f32[8] = [j: 8 | i: 9] sum A[i, j] * g.sums[i]
 //!
 //! w: f32[4] = [k: 4] A[p[k], q[k]] * x[k]
 //! w.key: i64[4] = [k: 4] within(p[k], 9) * 8 + within(q[k], 8);   w.place: i64[4] = [k: 4] find(A.key[:1], w.key[k])
 //! w: f32[4] = [k: 4] (A.values[w.place[k]] else 0.0) * x[k]
 //! ```
 
-use super::statement::{OverList, both, free_index};
+use super::statement::{OverList, both};
 use super::{List, Lists, SPARSE, elements, fill, written};
 use crate::einsum::canonical::statement;
 use crate::einsum::{Statement, TensorId};
-use crate::rules::{
-    element, elementwise, factors, may_fault, may_fault_by, may_fault_in, over, times, values,
-};
-use ein_plan::{
-    DType, Function, Index, IndexId, Kernel, Node, NodeId, Operand, Origin, Reduction, Scalar,
-};
+use crate::rules::gathered::{Apart, Row, Terms, is_plain, named_row, rows_first, terms_first};
+use crate::rules::{may_fault_by, may_fault_in, values};
+use ein_plan::{DType, Function, Index, IndexId, Kernel, Node, NodeId, Operand, Origin, Scalar};
 
 impl Lists {
     /// The statement that reads its reductions of named rows from those of all rows.
@@ -34,75 +32,19 @@ impl Lists {
         kernel: &Kernel,
         operands: &[TensorId],
     ) -> Option<Statement> {
-        let dtype = kernel.graph.dtype(kernel.root);
-        let rank = kernel.output_rank as usize;
-        let reduction = kernel.reduction?;
-        let plain = kernel.guard.is_none() && kernel.finish && kernel.output == [dtype];
-        if !plain || kernel.library().is_some() || kernel.indices.len() > 126 || chooses(kernel) {
+        if kernel.guard.is_some() || !is_plain(kernel) {
             return None;
         }
-        let depends = kernel.graph.dependencies();
-        let of = |id: NodeId| depends[id.0 as usize];
-        let (row, extent) = self.named_row(kernel, operands, &|at| of(at) >> rank == 0)?;
-        let (inner, outer): (Vec<NodeId>, Vec<NodeId>) = match reduction {
-            Reduction::Sum => factors(&kernel.graph, kernel.root).into_iter(),
-            _ => vec![kernel.root].into_iter(),
-        }
-        .partition(|id| of(*id) >> rank != 0);
-        if inner.is_empty() {
+        let rank = kernel.output_rank;
+        let (_, row) = self.named_read(kernel, operands, &|bits| bits >> rank == 0)?;
+        let Apart { first, second } = rows_first(kernel, row)?;
+        let (rows, read) = statement(first, operands);
+        if self.accesses(&rows, &read).is_empty() {
             return None;
         }
-        // The rows come first, then the indices of the statement.
-        let mut rows = kernel.clone();
-        rows.root = times(&mut rows.graph, &inner, dtype);
-        let rows = rows.rewritten(|graph, id, node, dtype| match node {
-            _ if id == row => graph.add(Node::Index(IndexId(0)), DType::I64),
-            Node::Index(index) => graph.add(Node::Index(IndexId(index.0 + 1)), dtype),
-            node => graph.add(node, dtype),
-        });
-        let every = Index {
-            name: free_index(&kernel.indices),
-            extent,
-        };
-        let mut rows = Kernel {
-            indices: [&[every], &kernel.indices[..]].concat(),
-            ..rows
-        };
-        let bits = rows.graph.dependencies()[rows.root.0 as usize] >> 1;
-        let left: Vec<usize> = (0..rank).filter(|at| bits >> at & 1 == 1).collect();
-        let is_named = left.iter().any(|at| of(row) >> at & 1 == 1);
-        let reduced = rank..kernel.indices.len();
-        if is_named || reduced.clone().any(|at| bits >> at & 1 == 0) {
-            return None;
-        }
-        let own = left.iter().copied().chain(reduced).map(|at| at + 1);
-        let own: Vec<usize> = std::iter::once(0).chain(own).collect();
-        rows.output_rank = 1 + left.len() as u32;
-        let rows = over(rows.clone(), &rows, &own);
-        let (rows, read) = statement(rows, operands);
-        if may_fault(&rows) || self.accesses(&rows, &read).is_empty() {
-            return None;
-        }
-        let shape = rows.indices[..rows.output_rank as usize].iter();
-        let shape = shape.map(|index| index.extent).collect();
         let rows = self.summed((name, origin), &rows, &read);
         let rows = self.made(&format!("{name}.rows"), rows, origin);
-        let mut result = elementwise(kernel);
-        let number = result.operands.len() as u32;
-        let columns = vec![dtype];
-        result.operands.push(Operand { columns, shape });
-        let at = left.iter().map(|at| Node::Index(IndexId(*at as u32)));
-        let at = at.map(|index| result.graph.add(index, DType::I64));
-        let read = Node::Read {
-            operand: number,
-            column: 0,
-            positions: std::iter::once(row).chain(at.collect::<Vec<_>>()).collect(),
-            otherwise: None,
-        };
-        let read = result.graph.add(read, dtype);
-        let all: Vec<NodeId> = outer.into_iter().chain([read]).collect();
-        result.root = times(&mut result.graph, &all, dtype);
-        Some(statement(result, &[operands, &[rows]].concat()))
+        Some(statement(second, &[operands, &[rows]].concat()))
     }
 
     /// The sum of products with rows that data name for each term, as one of all rows: each with the sum of what the terms that name it have beside it.
@@ -112,109 +54,34 @@ impl Lists {
         kernel: &Kernel,
         operands: &[TensorId],
     ) -> Option<Statement> {
-        let dtype = kernel.graph.dtype(kernel.root);
-        let rank = kernel.output_rank as usize;
-        let plain = kernel.guard.is_none() && kernel.finish && kernel.output == [dtype];
-        let is_sum = kernel.reduction == Some(Reduction::Sum);
-        if !plain || !is_sum || kernel.indices.len() > 126 || chooses(kernel) {
+        if kernel.guard.is_some() || !is_plain(kernel) {
             return None;
         }
-        let depends = kernel.graph.dependencies();
-        let of = |id: NodeId| depends[id.0 as usize];
-        let (row, extent) =
-            self.named_row(kernel, operands, &|at| of(at) >> rank << rank == of(at))?;
-        // What depends on the indices of the name is summed first.
-        let all = factors(&kernel.graph, kernel.root);
-        let is_listed = |id: &NodeId| match kernel.graph.node(*id) {
-            Node::Read { positions, .. } => positions.contains(&row),
-            _ => false,
-        };
-        let (listed, rest): (Vec<NodeId>, Vec<NodeId>) = all.into_iter().partition(is_listed);
-        let (terms, others): (Vec<NodeId>, Vec<NodeId>) =
-            rest.into_iter().partition(|id| of(*id) & of(row) != 0);
-        let [read] = listed[..] else {
-            return None;
-        };
-        let Node::Read { positions, .. } = kernel.graph.node(read) else {
-            return None;
-        };
-        let beside = positions.iter().filter(|at| **at != row);
-        if beside.fold(0, |bits, at| bits | of(*at)) & of(row) != 0 {
-            return None;
-        }
-        let every = Index {
-            name: free_index(&kernel.indices),
-            extent,
-        };
-        let number = kernel.indices.len();
-        let mut kernel = kernel.clone();
-        kernel.indices.push(every);
-        let bits = terms.iter().fold(of(row), |bits, id| bits | of(*id));
-        let has = |bits: u128| (0..number).filter(move |at| bits >> at & 1 == 1);
-        let left: Vec<usize> = std::iter::once(number)
-            .chain(has(bits & !of(row)))
-            .collect();
-        let mut sums = kernel.clone();
-        let graph = &mut sums.graph;
-        sums.root = match &terms[..] {
-            [] => graph.add(Node::Constant(one(dtype)), dtype),
-            terms => times(graph, terms, dtype),
-        };
-        let extent = graph.add(Node::Constant(Scalar::Int(extent as i64)), DType::I64);
-        let row_inside = graph.add(Node::Apply(Function::Within, vec![row, extent]), DType::I64);
-        let every = graph.add(Node::Index(IndexId(number as u32)), DType::I64);
-        let here = graph.add(
-            Node::Apply(Function::Eq, vec![every, row_inside]),
-            DType::Bool,
-        );
-        sums.guard = Some(here);
-        sums.output_rank = left.len() as u32;
-        let sums = over(
-            sums,
-            &kernel,
-            &[&left[..], &has(of(row)).collect::<Vec<_>>()].concat(),
-        );
-        let sums = self.made(&format!("{name}.sums"), statement(sums, operands), origin);
-        let mut all = kernel.clone();
-        let value = element((&mut all.graph, &mut all.operands), &kernel, &left, dtype);
-        let product: Vec<NodeId> = [read].into_iter().chain(others).chain([value]).collect();
-        all.root = times(&mut all.graph, &product, dtype);
-        let all = all.rewritten(|graph, id, node, dtype| match id == row {
-            true => graph.add(Node::Index(IndexId(number as u32)), DType::I64),
-            false => graph.add(node, dtype),
-        });
-        let left = has(!of(row)).chain([number]);
-        let all = over(all.clone(), &all, &left.collect::<Vec<_>>());
+        let rank = kernel.output_rank;
+        let (read, row) =
+            self.named_read(kernel, operands, &|bits| bits >> rank << rank == bits)?;
+        let Terms { named, sums, all } = terms_first(kernel, read, row)?;
+        let named = statement(named, operands);
+        let named = self.made(&format!("{name}.row"), named, origin);
+        let sums = statement(sums, &[operands, &[named]].concat());
+        let sums = self.made(&format!("{name}.sums"), sums, origin);
         Some(statement(all, &[operands, &[sums]].concat()))
     }
 
-    /// The first position of a read of a list that data give by indices that pass, and the extent that it is in.
-    fn named_row(
+    /// The first read of a list at a row that data name by indices that pass.
+    fn named_read(
         &self,
         kernel: &Kernel,
         operands: &[TensorId],
-        of: &dyn Fn(NodeId) -> bool,
-    ) -> Option<(NodeId, u64)> {
-        let depends = kernel.graph.dependencies();
-        let mut reads = kernel.graph.iter();
-        reads.find_map(|(_, node, _)| {
-            let Node::Read {
-                operand,
-                positions,
-                otherwise: None,
-                ..
-            } = node
-            else {
+        passes: &dyn Fn(u128) -> bool,
+    ) -> Option<(NodeId, Row)> {
+        let mut nodes = kernel.graph.iter();
+        nodes.find_map(|(id, node, _)| {
+            let Node::Read { operand, .. } = node else {
                 return None;
             };
             self.lists.get(&operands[*operand as usize])?;
-            let shape = &kernel.operands[*operand as usize].shape;
-            let mut named = positions.iter().zip(shape).filter(|(at, _)| {
-                let is_named = kernel.graph.as_affine(**at).is_none();
-                is_named && depends[at.0 as usize] != 0 && of(**at)
-            });
-            let row = named.next().map(|(at, extent)| (*at, *extent));
-            row.filter(|_| named.next().is_none())
+            Some((id, named_row(kernel, node, passes)?))
         })
     }
 
@@ -414,14 +281,6 @@ fn indices_of(kernel: &Kernel, nodes: &[NodeId]) -> Vec<usize> {
     (0..kernel.indices.len())
         .filter(|at| bits >> at & 1 == 1)
         .collect()
-}
-
-/// The one of a type.
-fn one(dtype: DType) -> Scalar {
-    match dtype.is_float() {
-        true => Scalar::Float(1.0),
-        false => Scalar::Int(1),
-    }
 }
 
 /// Returns whether a kernel has parts that are computed under conditions.

@@ -29,6 +29,7 @@ const WRITTEN: &[Pass] = &[
     search::named_indices::read_there,
     search::group_positions::scattered,
     search::recount::recounted,
+    search::gathered_rows::apart,
     search::factors::factored,
     search::means::as_sums,
     search::pairs::each_first,

@@ -19,6 +19,7 @@ mod describe;
 pub mod distribute;
 mod emit;
 mod extract;
+pub(crate) mod gathered;
 pub mod graph;
 pub mod ia;
 mod kernel;

@@ -28,6 +28,7 @@ mod eliminate;
 mod explore;
 pub mod factors;
 pub mod far;
+pub mod gathered_rows;
 pub mod greedy;
 pub mod group_positions;
 pub mod group_values;

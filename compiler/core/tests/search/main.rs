@@ -9,6 +9,7 @@ mod diagonals;
 mod digits;
 mod edges;
 mod exact;
+mod gathered_rows;
 mod group_positions;
 mod groups;
 mod limits;
