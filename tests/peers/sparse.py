@@ -1,12 +1,13 @@
 """Sparse matrices beside their peers: time of a round, as a ratio, contestants in turns.
 
     python tests/peers/sparse.py target/release/einc [spmv] [spmv-t] [spmm] [spmm-t] [sampled] [rank] [paths] [attention] [triangles]
-        [embedding] [network]
+        [embedding] [network] [centred] [shifted] [product]
 
 Ours is run with few and with many rounds, and the difference counts, so that neither loading nor planning does. Both sides have two
 threads; scipy has one. Matrices of `--rows` rows (100,000) with 20 elements a row: `uniform`, `power` (a few rows and columns have most of the
 elements) and `laplace` (a grid of two dimensions). `embedding` is a step of sgd on a table of `--rows` rows of 64, whatever the matrix; `network`
-a layer of a graph network in both directions with its gradient. A ratio above 1 is ours being faster.
+a layer of a graph network in both directions with its gradient. `product` is that of two sparse matrices, of 400 terms a row in `uniform`; of `power`
+it has too many for any of the contestants. A ratio above 1 is ours being faster.
 """
 
 import argparse
@@ -42,6 +43,9 @@ PROGRAMS = {
     " next v[j] = 0.15 / N + 0.85 * (lost / N + sum[i] A[i,j] * share[i])",
     "paths": "state v[i<N] = where(i == 0, 0.0, inf)\n next v[j] = min(v[j], min[i] where(A[i,j] > 0, v[i] + A[i,j], inf))",
     "triangles": "state v[i<N] = f32(i % 7)\n W[i,j] = A[i,j] * v[j]\n q[i] = sum[j] A[i,j] * (sum[k] W[i,k] * A[k,j])\n next v[i] = min(q[i], 1.0) + 0.5",
+    "centred": "state v[i<N] = f32(i % 7)\n y[i] = sum[j] (A[i,j] - 0.5 * v[i] - 0.25) * v[j]\n next v[i] = min(y[i], 1.0) + 0.5",
+    "shifted": "state v[i<N] = f32(i % 7)\n y[i] = (A[i+1,j] else 0) * v[j]\n next v[i] = min(y[i], 1.0) + 0.5",
+    "product": "state v[i<N] = f32(i % 7)\n W[i,j] = A[i,j] * v[j]\n C[i,j] = W[i,k] * A[k,j]\n q[i] = sum[j] C[i,j]^2\n next v[i] = min(q[i], 1.0) + 0.5",
     "embedding": f"state v[i<N, h<{WIDTH}] = f32((i + h) % 7) / 7\n tok[n<{BATCH}] = i64(abs(sin(f32(13 * n + t))) * (N - 1))\n"
     " g = grad(mean[n] ((sum[h] v[tok[n],h] * u[h]) - 1)^2, v)\n next v[i,h] = v[i,h] - 0.1 * g[i,h]",
     "network": "state v[i<N, h<16] = sin(f32(i + 3 * h))\n S[i,j] = A[i,j] + A[j,i]\n y[i,h] = max(S[i,j] * v[j,h], 0)\n"
@@ -91,6 +95,12 @@ def peers(name, matrix):
     if name == "sampled":
         right = twide.T.contiguous()
         return {"torch": lambda: torch.sparse.sampled_addmm(ours, twide, right, beta=0)}
+    if name == "centred":
+        return {"scipy": lambda: matrix @ x - (0.5 * x + 0.25) * x.sum()}
+    if name == "shifted":
+        return {"scipy": lambda: matrix[1:] @ x}
+    if name == "product":
+        return {"scipy": lambda: (matrix.multiply(x[None, :]).tocsr() @ matrix).power(2).sum(1)}
     if name == "paths":
         start = np.full(rows, np.inf, np.float32)
         start[0] = 0
@@ -134,7 +144,7 @@ def peers(name, matrix):
 def of_round(einc, folder, name):
     """Seconds of a round of ours."""
     seconds = []
-    few, many = (2, 12) if name in ("spmm", "spmm-t", "sampled", "attention", "network", "triangles") else (5, 105)
+    few, many = (2, 12) if name in ("spmm", "spmm-t", "sampled", "attention", "network", "triangles", "product") else (5, 105)
     for rounds in (few, many):
         text = f"{HEAD}{BEFORE.get(name, '')}repeat t < {rounds} {{\n {PROGRAMS[name]}\n}}\nlast = sum{'[i,h]' if ', h<' in PROGRAMS[name] else '[i]'} "
         text += "v[i,h]" if ", h<" in PROGRAMS[name] else "v[i]"
@@ -169,6 +179,8 @@ def main():
         for kind, matrix in matrices(given.rows):
             sp.save_npz(os.path.join(folder, "a.npz"), matrix, compressed=False)
             for name in given.wanted or PROGRAMS:
+                if (name, kind) == ("product", "power"):
+                    continue
                 others = peers(name, matrix)
                 took = {peer: [] for peer in ["einc", *others]}
                 for _ in range(TURNS):

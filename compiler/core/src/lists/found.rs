@@ -11,10 +11,11 @@
 //! B.found: f32[5] = [e: 5] (B.values[B.place[e]] else 0.0)
 //! ```
 
-use super::statement::{OverList, free_index};
+use super::statement::OverList;
 use super::{List, Lists, PatternId, elements, written};
 use crate::einsum::TensorId;
 use crate::einsum::canonical::statement;
+use crate::rules::free_index;
 use ein_plan::{Index, IndexId, Node, Origin};
 
 impl Lists {

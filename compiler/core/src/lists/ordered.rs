@@ -12,12 +12,12 @@
 //! h: f32[9, 4] = [i: 9, k: 4 | e: 5] sum h.point[e] * x[h.point.1[e], k] if i == h.point.2[e]
 //! ```
 
-use super::statement::{OverList, free_index};
+use super::statement::OverList;
 use super::touched::{Sent, product, row_of_point};
 use super::written;
 use crate::einsum::canonical::statement;
 use crate::einsum::{Definition, Program, Rewriting, Tensor, TensorId};
-use crate::rules::may_fault_in;
+use crate::rules::{free_index, may_fault_in};
 use ein_plan::{DType, Function, Graph, Index, IndexId, Kernel, ListColumn, Node, NodeId, Source};
 use std::collections::{BTreeSet, HashMap};
 

@@ -15,7 +15,7 @@ use super::access::Access;
 use super::{List, Lists, Pattern, PatternId, fill};
 use crate::einsum::TensorId;
 use crate::einsum::canonical::statement;
-use crate::rules::{may_fault, may_fault_in, neutral};
+use crate::rules::{free_index, may_fault, may_fault_in, neutral};
 use ein_plan::{
     DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Origin, Reduction,
     Scalar,
@@ -408,12 +408,4 @@ fn restrict(kernel: &mut Kernel, in_range: NodeId) {
         Some(_) => (kernel.root, kernel.guard) = (chosen, Some(in_range)),
         None => kernel.guard = Some(chosen),
     }
-}
-
-/// A name that no index has.
-pub(super) fn free_index(indices: &[Index]) -> String {
-    let taken = |name: &str| indices.iter().any(|index| index.name == name);
-    let numbered = (1..).map(|number| format!("e{number}"));
-    let mut names = std::iter::once("e".to_owned()).chain(numbered);
-    names.find(|name| !taken(name)).unwrap_or_default()
 }

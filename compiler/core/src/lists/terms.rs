@@ -1,8 +1,7 @@
-//! Sums whose terms are 0 where nothing is listed only in part, or each by another list: one sum for each term.
+//! Sums of several terms, some of which go over a list: each term becomes a sum of its own.
 //!
-//! A product with a sum is a sum of products. A factor that is a known number where nothing is listed is that number and the rest; one that is not
-//! known there, but has fewer indices, is its value there and a difference at the places. What no list has a place for is summed without the indices that it does not have.
-//! Must not know how a statement comes to go over a list.
+//! A product with a sum is a sum of products. A factor that is a number c where nothing is listed is c plus a difference that is 0 there; so is a factor
+//! whose value there depends on fewer indices. Each sum runs over the indices of its term alone. Must not know how a statement comes to go over a list.
 //!
 //! ```text
 //! y: f32[9] = [i: 9 | k: 8] sum (A[i, k] - m[i]) * x[k]                with 5 elements of A listed
@@ -35,7 +34,7 @@ struct Term {
     under: Vec<NodeId>,
 }
 
-/// A term as what is summed and what stands before the sum.
+/// A term in two parts: a sum, and the factors that stand before it.
 struct Part {
     /// The sum, over the indices that it has.
     inner: Kernel,
@@ -44,7 +43,7 @@ struct Part {
     outer: Term,
 }
 
-/// A statement, the graph of which has also the nodes that its terms need.
+/// A statement that is taken apart. Its kernel gets further nodes for the terms.
 struct Terms<'a> {
     kernel: Kernel,
     /// By access: what is known of each node of the statement where the list has no place.
@@ -119,7 +118,7 @@ impl Lists {
         Some(statement(result, &operands))
     }
 
-    /// What is known of a statement by the lists that it reads.
+    /// A statement with the values of its nodes where the lists that it reads have no place.
     fn terms<'a>(&self, kernel: &'a Kernel, operands: &[TensorId]) -> Option<Terms<'a>> {
         let mut accesses: Vec<Access> = vec![];
         let (mut reads, mut listed): (Vec<(NodeId, Scalar)>, Vec<u64>) = (vec![], vec![]);
@@ -211,7 +210,7 @@ impl Terms<'_> {
         values.into_iter().any(|value| fill::is_same(value, zero))
     }
 
-    /// A node that one list changes as what it is where that has no place, and the difference at places.
+    /// A node that depends on one list, as its value where the list has no place and the difference from it.
     fn parted(&mut self, id: NodeId) -> Option<Vec<Term>> {
         let dtype = self.graph.dtype(id);
         let listed = self.listed[id.0 as usize];
@@ -222,7 +221,7 @@ impl Terms<'_> {
         let known = &self.known[access];
         let is_finite = |value: &Scalar| value.as_f64().is_finite();
         let graph = &mut self.kernel.graph;
-        // What stands in the stead of each node: only the cone of this one is looked at.
+        // By node: the node that has its value where the list has no place. Only nodes that this one needs matter.
         let mut without: Vec<NodeId> = vec![];
         let needed = cone(self.graph, id);
         for (own, node, dtype) in self.graph.iter() {
@@ -283,7 +282,7 @@ impl Terms<'_> {
         let (left, summed): (Vec<usize>, Vec<usize>) = own.iter().partition(|at| **at < rank);
         let times_all = values(kernel, others.into_iter().filter(|at| *at >= rank));
         let graph = &mut kernel.graph;
-        let one = number(graph, 1, dtype);
+        let one = constant(graph, 1, dtype);
         let mut root = match &over_in[..] {
             [] => one,
             factors => times(graph, factors, dtype),
@@ -297,7 +296,7 @@ impl Terms<'_> {
             under: under_out,
         };
         if times_all != 1 {
-            outer.over.push(number(graph, times_all, dtype));
+            outer.over.push(constant(graph, times_all, dtype));
         }
         let inner = Kernel {
             root,
@@ -309,7 +308,7 @@ impl Terms<'_> {
             ..kernel.clone()
         };
         let mut inner = over(inner, kernel, &own);
-        // What is 0 beside a diagonal is left out there, as by a list.
+        // A term that is 0 beside a diagonal is computed on the diagonal alone, as a list would do.
         if inner.reduction.is_some()
             && let Some(product) = chosen_factor(&mut inner)
             && diagonal(&inner, product.condition).is_some()
@@ -357,8 +356,8 @@ fn cone(graph: &Graph, of: NodeId) -> Vec<bool> {
     needed
 }
 
-/// A whole number as one of a type.
-fn number(graph: &mut Graph, number: u64, dtype: DType) -> NodeId {
+/// A whole number of a type.
+fn constant(graph: &mut Graph, number: u64, dtype: DType) -> NodeId {
     let value = match dtype.is_float() {
         true => Scalar::Float(number as f64),
         false => Scalar::Int(i64::try_from(number).unwrap_or(i64::MAX)),

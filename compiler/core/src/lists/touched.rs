@@ -20,11 +20,11 @@
 mod changed;
 mod together;
 
-use super::statement::{OverList, free_index};
+use super::statement::OverList;
 use crate::einsum::canonical::statement;
 use crate::einsum::{Definition, Program, Rewriting, Tensor, TensorId};
 use crate::rules::conditions::guarded;
-use crate::rules::may_fault_in;
+use crate::rules::{free_index, may_fault_in};
 use ein_plan::schedule::guard::conjuncts;
 use ein_plan::{DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Reduction, Scalar};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

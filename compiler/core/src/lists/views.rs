@@ -1,7 +1,7 @@
 //! Reads of lists at other positions than indices: rows, diagonals, and places that are shifted, mirrored or taken in steps.
 //!
-//! What such a read gives by its indices has the list's places, moved; places outside of it have the value 0. Must not know which statements go over a
-//! list.
+//! Such a read becomes a tensor of its own, a *view*, which has the places of the list, moved. Places that the view does not have stay in its list with the
+//! value 0. Must not know which statements go over a list.
 //!
 //! ```text
 //! y: f32[8] = [i: 8 | k: 8] sum A[i + 1, k] * x[k]                     with 5 elements of A: f32[9, 8] listed
@@ -88,7 +88,7 @@ impl Lists {
         Some(statement(kernel, &read))
     }
 
-    /// What a read gives, if it is of a tensor whose places all dimensions have, at such positions; outside of the tensor it is 0, too.
+    /// The view of a read: of a tensor all of whose dimensions are listed, at positions of one index each, with the value 0 outside.
     fn view(&self, kernel: &Kernel, operands: &[TensorId], id: NodeId) -> Option<View> {
         let node = kernel.graph.node(id);
         let Node::Read {
@@ -163,7 +163,7 @@ impl Lists {
             .collect();
         let rank = indices.len() as u32;
         let extents: Vec<u64> = indices.iter().map(|index| index.extent).collect();
-        // What the view is, element by element: it is made once.
+        // The view element by element: statements that read the same one share it.
         let mut plain = OverList::new(indices, rank, dtype, IndexId(0));
         let number = |index: IndexId| view.indices.iter().position(|own| *own == index);
         let positions = view.along.iter().map(|along| {

@@ -207,7 +207,8 @@ pub(crate) fn is_finite(kernel: &Kernel, node: NodeId) -> bool {
     }
 }
 
-fn one(dtype: DType) -> Scalar {
+/// The one of a type.
+pub(crate) fn one(dtype: DType) -> Scalar {
     match dtype.is_float() {
         true => Scalar::Float(1.0),
         false => Scalar::Int(1),

@@ -1,5 +1,5 @@
-//! Products with rows that data name, taken apart: what belongs to a row is computed for every row, and read at those that are named; or what stands
-//! beside a row is summed for every row first.
+//! Products with rows that data name, taken apart. Factors that belong to a row are multiplied for every row, and read where a row is named; or the
+//! factors beside a row are summed for every row first.
 //!
 //! Must not know whether that is worth it, nor how rows are stored.
 //!
@@ -11,7 +11,8 @@
 //! named   [k: 4] within(p[k], 9);   sums   [e: 9 | k: 4] sum c[k] if e == named[k];   g   [j: 8 | e: 9] sum A[e, j] * sums[e]
 //! ```
 
-use super::kernel::{element, factors, may_fault, over, times};
+use super::conditions::one;
+use super::kernel::{element, factors, free_index, may_fault, over, times};
 use ein_plan::{DType, Function, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar};
 
 /// A row that data name: the position of a read, and the extent that it is in.
@@ -208,17 +209,10 @@ pub(crate) fn terms_first(kernel: &Kernel, read: NodeId, row: Row) -> Option<Ter
 
 /// The kernel with one more index, for every row.
 fn with_rows(kernel: &Kernel, row: Row) -> Kernel {
-    let taken = |name: &str| kernel.indices.iter().any(|index| index.name == name);
-    let mut numbered = (1..).map(|number| format!("e{number}"));
-    let name = match taken("e") {
-        false => "e".to_owned(),
-        true => numbered.find(|name| !taken(name)).unwrap_or_default(),
-    };
+    let name = free_index(&kernel.indices);
     let mut kernel = kernel.clone();
-    kernel.indices.push(Index {
-        name,
-        extent: row.extent,
-    });
+    let extent = row.extent;
+    kernel.indices.push(Index { name, extent });
     kernel
 }
 
@@ -228,12 +222,4 @@ fn at_row(kernel: Kernel, row: Row, index: usize) -> Kernel {
         true => graph.add(Node::Index(IndexId(index as u32)), DType::I64),
         false => graph.add(node, dtype),
     })
-}
-
-/// The one of a type.
-fn one(dtype: DType) -> Scalar {
-    match dtype.is_float() {
-        true => Scalar::Float(1.0),
-        false => Scalar::Int(1),
-    }
 }

@@ -8,8 +8,8 @@
 
 use super::laws;
 use ein_plan::{
-    DType, Function, Graph as Expressions, IndexId, Kernel, Node, NodeId, Operand, Reduction,
-    Scalar,
+    DType, Function, Graph as Expressions, Index, IndexId, Kernel, Node, NodeId, Operand,
+    Reduction, Scalar,
 };
 
 /// Returns the value that stands for a point that is left out, where that is a number.
@@ -287,4 +287,12 @@ pub(crate) fn times(graph: &mut Expressions, factors: &[NodeId], dtype: DType) -
     all.fold(first, |all, next| {
         graph.add(Node::Apply(Function::Mul, vec![all, next]), dtype)
     })
+}
+
+/// A name that no index has.
+pub(crate) fn free_index(indices: &[Index]) -> String {
+    let taken = |name: &str| indices.iter().any(|index| index.name == name);
+    let numbered = (1..).map(|number| format!("e{number}"));
+    let mut names = std::iter::once("e".to_owned()).chain(numbered);
+    names.find(|name| !taken(name)).unwrap_or_default()
 }

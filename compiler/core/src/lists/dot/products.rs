@@ -15,33 +15,60 @@
 //! ```
 
 use super::sides::{Dot, Side};
+use crate::einsum::TensorId;
 use crate::einsum::canonical::statement;
-use crate::einsum::{Statement, TensorId};
 use crate::lists::statement::OverList;
 use crate::lists::{List, Lists, Pattern, PatternId, SPARSE, fill, written};
 use crate::rules::{may_fault, times};
 use ein_plan::source::position_type;
 use ein_plan::{DType, Function, IndexId, Kernel, Node, NodeId, Origin, Reduction};
 
+/// A product of two lists.
+struct Product {
+    /// By row of the result.
+    left: Side,
+    /// By position along the summed index.
+    right: Side,
+    /// Factors that depend on the element of the result alone.
+    fixed: Vec<NodeId>,
+    /// The shape of the result.
+    shape: [u64; 2],
+    /// How many terms there may be.
+    terms: u64,
+}
+
 impl Lists {
     /// The list of a product of two matrices of which few elements are listed.
     pub(in crate::lists) fn multiplied(
         &mut self,
-        (name, origin): (&str, Origin),
+        about: (&str, Origin),
         (kernel, operands): (&Kernel, &[TensorId]),
     ) -> Option<List> {
+        let product = self.product(kernel, operands)?;
+        let terms = self.terms_of(about, (kernel, operands), &product);
+        let (pattern, values) = self.added(about, &product, terms);
+        let values = self.beside(about, (kernel, operands), (pattern, values), &product.fixed);
+        Some(List {
+            pattern,
+            values,
+            dims: vec![Some(0), Some(1)],
+            fill: fill::zero(kernel.output[0]),
+        })
+    }
+
+    /// A statement as a product of two lists that has few elements.
+    fn product(&self, kernel: &Kernel, operands: &[TensorId]) -> Option<Product> {
         let dtype = kernel.graph.dtype(kernel.root);
         let is_sum = kernel.reduction == Some(Reduction::Sum) && kernel.finish;
         let plain = is_sum && kernel.guard.is_none() && kernel.output == [dtype];
         if !plain || kernel.output_rank != 2 || kernel.indices.len() != 3 {
             return None;
         }
-        let dot = self.dot(kernel, operands, IndexId(2))?;
         let Dot {
             sides: [first, second],
             fixed,
             conditions,
-        } = dot;
+        } = self.dot(kernel, operands, IndexId(2))?;
         let conditions = [&conditions, &first.conditions, &second.conditions];
         if may_fault(kernel) || conditions.iter().any(|all| !all.is_empty()) {
             return None;
@@ -54,142 +81,161 @@ impl Lists {
         };
         let right = right.turned();
         let extents: Vec<u64> = kernel.indices.iter().map(|index| index.extent).collect();
-        let (ours, others) = (self.pattern(left.pattern), self.pattern(right.pattern));
         let [rows, columns, inner] = extents[..] else {
             return None;
         };
-        let has_all = ours.shape[1 - left.along] == rows
-            && ours.shape[left.along] == inner
-            && others.shape[1 - right.along] == inner
-            && others.shape[right.along] == columns;
+        let (own, other) = (self.pattern(left.pattern), self.pattern(right.pattern));
+        let has_all = own.shape[1 - left.along] == rows
+            && own.shape[left.along] == inner
+            && other.shape[1 - right.along] == inner
+            && other.shape[right.along] == columns;
         let places = i64::try_from(rows.checked_mul(columns)?).ok()?;
-        let (own, other) = (ours.listing.as_ref()?, others.listing.as_ref()?);
+        let (own, other) = (own.listing.as_ref()?, other.listing.as_ref()?);
         let terms = own.most_terms(left.along, other, 1 - right.along)?;
-        if !has_all || terms.saturating_mul(SPARSE) > places as u64 || terms == 0 {
-            return None;
-        }
-        let ours = ours.count;
-        let [_, along] = self.rows(&left, origin);
-        let row_numbers = self.row_of_each(&left, origin);
-        let left = self.values_of_rows(&left, kernel, operands, origin);
-        let [ends, across] = self.rows(&right, origin);
-        let right = self.values_of_rows(&right, kernel, operands, origin);
-        let mut made = |part: &str, text: &str, read: &[TensorId]| {
-            let operands: Vec<String> = (read.iter())
-                .map(|id| {
-                    let tensor = self.rewriting.result().tensor(*id);
-                    format!("{}[{}]", tensor.dtype.name(), tensor.shape[0])
-                })
-                .collect();
-            let kernel = written(&format!("({}) {text}", operands.join(", ")));
-            self.made(&format!("{name}.{part}"), statement(kernel, read), origin)
-        };
-        let last = places - 1;
-        let stored = dtype.name();
-        let zero = match dtype.compute() {
-            DType::F64 => "0.0_f64",
-            DType::I32 => "0_i32",
-            computed if computed.is_float() => "0.0",
-            _ => "0",
-        };
+        let few = terms.saturating_mul(SPARSE) <= places.unsigned_abs();
+        (has_all && few && terms > 0).then_some(Product {
+            left,
+            right,
+            fixed,
+            shape: [rows, columns],
+            terms,
+        })
+    }
+
+    /// The number of the element of each term, and the term. Behind the last term they are those of the last element and 0.
+    fn terms_of(
+        &mut self,
+        about: (&str, Origin),
+        (kernel, operands): (&Kernel, &[TensorId]),
+        product: &Product,
+    ) -> [TensorId; 2] {
+        let (origin, dtype) = (about.1, kernel.output[0]);
+        let Product { left, right, .. } = product;
+        let (terms, [rows, columns]) = (product.terms, product.shape);
+        let count = self.pattern(left.pattern).count;
+        let [_, along] = self.rows(left, origin);
+        let row = self.row_of_each(left, origin);
+        let own = self.values_of_rows(left, kernel, operands, origin);
+        let [ends, across] = self.rows(right, origin);
+        let others = self.values_of_rows(right, kernel, operands, origin);
+        let mut made =
+            |part: &str, read: &[TensorId], text: String| self.made_of(about, part, read, &text);
         let meets = made(
             "meets",
-            &format!("[e: {ours}] i64 = a0[a1[e]] - (a0[a1[e] - 1] else 0)"),
             &[ends, along],
+            format!("[e: {count}] i64 = a0[a1[e]] - (a0[a1[e] - 1] else 0)"),
         );
         let upto = made(
             "upto",
-            &format!("[e: {ours} | y: {ours}] i64 = sum a0[y] if y <= e"),
             &[meets],
+            format!("[e: {count} | y: {count}] i64 = sum a0[y] if y <= e"),
         );
         let first = made(
             "first",
-            &format!("[p: {terms} | e: {ours}] i64 = max e if p == a0[e] - a1[e]"),
             &[upto, meets],
+            format!("[p: {terms} | e: {count}] i64 = max e if p == a0[e] - a1[e]"),
         );
         let one = made(
             "one",
-            &format!("[p: {terms} | q: {terms}] i64 = max a0[q] if q <= p"),
             &[first],
+            format!("[p: {terms} | q: {terms}] i64 = max a0[q] if q <= p"),
         );
-        let is_term = format!("p < a0[{}]", ours - 1);
         let other = made(
             "other",
-            &format!("[p: {terms}] i64 = p + (a0[(a1[a2[p]] else 0)] else 0) - (a3[a2[p]] else 0)"),
             &[ends, along, one, upto],
+            format!("[p: {terms}] i64 = p + (a0[(a1[a2[p]] else 0)] else 0) - (a3[a2[p]] else 0)"),
         );
+        let is_term = format!("p < a0[{}]", count - 1);
+        let last = rows * columns - 1;
         let key = made(
             "key",
-            &format!(
+            &[upto, row, one, across, other],
+            format!(
                 "[p: {terms}] i64 = where({is_term}, (a1[a2[p]] else 0) * {columns} + (a3[a4[p]] else 0), {last})"
             ),
-            &[upto, row_numbers, one, across, other],
         );
-        let product = made(
+        let (stored, zero) = (dtype.name(), zero(dtype));
+        let term = made(
             "product",
-            &format!(
+            &[upto, own, one, others, other],
+            format!(
                 "[p: {terms}] {stored} = where({is_term}, (a1[a2[p]] else {zero}) * (a3[a4[p]] else {zero}), {zero})"
             ),
-            &[upto, left, one, right, other],
         );
+        [key, term]
+    }
+
+    /// The places of a product, each once, and the sums of their terms.
+    fn added(
+        &mut self,
+        about: (&str, Origin),
+        product: &Product,
+        [key, term]: [TensorId; 2],
+    ) -> (PatternId, TensorId) {
+        let (terms, [rows, columns]) = (product.terms, product.shape);
+        let dtype = self.rewriting.result().tensor(term).dtype;
+        let mut made =
+            |part: &str, read: &[TensorId], text: String| self.made_of(about, part, read, &text);
         let order = made(
             "order",
-            &format!("[p: {terms}] i64 = argsort(a0[:1], p)"),
             &[key],
+            format!("[p: {terms}] i64 = argsort(a0[:1], p)"),
         );
         let sorted = made(
             "sorted",
-            &format!("[p: {terms}] i64 = a0[a1[p]] else 0"),
             &[key, order],
+            format!("[p: {terms}] i64 = a0[a1[p]] else 0"),
         );
         let begins = made(
             "begins",
-            &format!("[p: {terms}] i64 = where(a0[p] == (a0[p - 1] else -1), 0, 1)"),
             &[sorted],
+            format!("[p: {terms}] i64 = where(a0[p] == (a0[p - 1] else -1), 0, 1)"),
         );
         let number = made(
             "number",
-            &format!("[p: {terms} | q: {terms}] i64 = sum a0[q] if q <= p"),
             &[begins],
+            format!("[p: {terms} | q: {terms}] i64 = sum a0[q] if q <= p"),
         );
         let element = made(
             "element",
-            &format!("[p: {terms}] i64 = a0[p] - 1"),
             &[number],
+            format!("[p: {terms}] i64 = a0[p] - 1"),
         );
+        let (stored, zero) = (dtype.name(), zero(dtype));
         let values = made(
             "values",
-            &format!(
+            &[term, order, element],
+            format!(
                 "[e: {terms} | p: {terms}] {stored} = sum (a0[a1[p]] else {zero}) if e == a2[p]"
             ),
-            &[product, order, element],
         );
         let most = made(
             "most",
-            &format!("[e: {terms} | p: {terms}] i64 = max a0[p] if e == a1[p]"),
             &[sorted, element],
+            format!("[e: {terms} | p: {terms}] i64 = max a0[p] if e == a1[p]"),
         );
+        let last = rows * columns - 1;
         let at = made(
             "at",
-            &format!("[e: {terms}] i64 = where(a0[e] < 0, {last}, a0[e])"),
             &[most],
+            format!("[e: {terms}] i64 = where(a0[e] < 0, {last}, a0[e])"),
         );
-        let [of_row, of_column] = [rows, columns].map(|extent| position_type(extent).name());
+        let [of_row, of_column] = product.shape.map(|extent| position_type(extent).name());
         let positions = vec![
             made(
                 "at0",
-                &format!("[e: {terms}] {of_row} = floordiv(a0[e], {columns})"),
                 &[at],
+                format!("[e: {terms}] {of_row} = floordiv(a0[e], {columns})"),
             ),
             made(
                 "at1",
-                &format!("[e: {terms}] {of_column} = rem(a0[e], {columns})"),
                 &[at],
+                format!("[e: {terms}] {of_column} = rem(a0[e], {columns})"),
             ),
         ];
         self.patterns.push(Pattern {
             count: terms,
-            shape: vec![rows, columns],
+            shape: product.shape.to_vec(),
             positions,
             tensor: TensorId::UNKNOWN,
             has_more: true,
@@ -197,19 +243,24 @@ impl Lists {
             is_product: true,
             listing: None,
         });
-        let pattern = PatternId(self.patterns.len() - 1);
-        let values = self.beside(
-            (name, origin),
-            (kernel, operands),
-            (pattern, values),
-            &fixed,
-        );
-        Some(List {
-            pattern,
-            values,
-            dims: vec![Some(0), Some(1)],
-            fill: fill::zero(dtype),
-        })
+        (PatternId(self.patterns.len() - 1), values)
+    }
+
+    /// A statement over vectors, from the text of its kernel without its operands.
+    fn made_of(
+        &mut self,
+        (name, origin): (&str, Origin),
+        part: &str,
+        read: &[TensorId],
+        text: &str,
+    ) -> TensorId {
+        let operand = |id: &TensorId| {
+            let tensor = self.rewriting.result().tensor(*id);
+            format!("{}[{}]", tensor.dtype.name(), tensor.shape[0])
+        };
+        let operands: Vec<String> = read.iter().map(operand).collect();
+        let kernel = written(&format!("({}) {text}", operands.join(", ")));
+        self.made(&format!("{name}.{part}"), statement(kernel, read), origin)
     }
 
     /// The values, by place, multiplied with factors that depend on the element alone.
@@ -257,8 +308,18 @@ impl Lists {
         }
         let (mut over, place) = self.by_row(side, stored, origin);
         over.kernel.root = over.read_at((numbers, stored, vec![count]), vec![place], None);
-        let sorted: Statement = statement(over.kernel, &over.operands);
+        let sorted = statement(over.kernel, &over.operands);
         let name = format!("{}.row", self.name_of(side.pattern));
         self.made(&name, sorted, origin)
+    }
+}
+
+/// The text of the zero of the type in which a stored type is computed.
+fn zero(dtype: DType) -> &'static str {
+    match dtype.compute() {
+        DType::F64 => "0.0_f64",
+        DType::I32 => "0_i32",
+        computed if computed.is_float() => "0.0",
+        _ => "0",
     }
 }

@@ -13,8 +13,9 @@
 use super::{FEW, Pattern, PatternId, Touched, TouchedRows};
 use crate::einsum::Tensor;
 use crate::einsum::canonical::statement;
-use crate::lists::statement::{OverList, free_index};
+use crate::lists::statement::OverList;
 use crate::lists::written;
+use crate::rules::free_index;
 use ein_plan::{DType, Function, Index, IndexId, Node, Reduction, Scalar};
 
 impl TouchedRows {
