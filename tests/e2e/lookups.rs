@@ -125,3 +125,45 @@ output sums
     let expected = "best = [ 0.  0. 88.  0.]\nsums = [3. 0. 5.]\n";
     assert_eq!(printed(&[("p.ein", text)]), expected);
 }
+
+/// Products with rows that data name are those of all rows, in which rows that nobody names count for nothing, whatever they hold.
+#[test]
+fn products_with_named_rows_take_no_other_rows() {
+    const PROGRAM: &str = "
+x[v<40,d<16] = where(v == 7, log(f64(-1)), f64((v * 5 + d * 3) % 11))
+z[v<40,h<8] = f64((v * 3 + h) % 7)
+W[d<16,h<8] = f64((d + 2 * h) % 5)
+w[e<500] = f64(e % 4)
+s[e<500] = where((e * 13) % 40 == 7, 8, (e * 13) % 40)
+t[e<500] = (e * 7 + e * e) % 40
+g[d,h] = sum[e] w[e] * x[s[e],d] * z[t[e],h]
+a[t[e],h]: f64[40, 8] += w[e] * x[s[e],d] * W[d,h]
+y[d] = sum[e] x[s[e],d] * w[e]
+output g -> \"g.npy\"
+output a -> \"a.npy\"
+output y -> \"y.npy\"
+";
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("p.ein"), PROGRAM).unwrap();
+    let x = |v: usize, d: usize| ((v * 5 + d * 3) % 11) as f64;
+    let (mut g, mut a, mut y) = (vec![0.0; 16 * 8], vec![0.0; 40 * 8], vec![0.0; 16]);
+    for e in 0..500 {
+        let (s, t, w) = ((e * 13) % 40, (e * 7 + e * e) % 40, (e % 4) as f64);
+        let s = if s == 7 { 8 } else { s };
+        for d in 0..16 {
+            y[d] += w * x(s, d);
+            for h in 0..8 {
+                g[d * 8 + h] += w * x(s, d) * ((t * 3 + h) % 7) as f64;
+                a[t * 8 + h] += w * x(s, d) * ((d + 2 * h) % 5) as f64;
+            }
+        }
+    }
+    for sites in ["1", "2", "3", "4", "5"] {
+        let arguments = ["run", "p.ein", "--sites", sites];
+        run(einc_command(&arguments).current_dir(&folder)).success();
+        for (name, expected) in [("g", &g), ("a", &a), ("y", &y)] {
+            let path = folder.path().join(format!("{name}.npy"));
+            assert_eq!(&Tensor::read(&path).data, expected, "{name}, {sites} sites");
+        }
+    }
+}

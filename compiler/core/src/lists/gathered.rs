@@ -8,8 +8,9 @@
 //! y.rows: f32[9] = [i: 9 | j: 8] sum A[i, j] * x[j];   y: f32[4] = [k: 4] y.rows[p[k]]
 //!
 //! g: f32[8] = [j: 8 | k: 4] sum A[p[k], j] * c[k]
-//! g.row: i64[4] = [k: 4] within(p[k], 9);   g.sums: f32[9] = [i: 9 | k: 4] sum c[k] if i == g.row[k]
-//! g: f32[8] = [j: 8 | i: 9] sum A[i, j] * g.sums[i]
+//! g.row: i64[4] = [k: 4] within(p[k], 9);   g.names: i64[9] = [i: 9 | k: 4] sum 1 if i == g.row[k]
+//! g.here: f32[9, 8] = [i: 9, j: 8] where(g.names[i] > 0, A[i, j], 0.0)
+//! g.sums: f32[9] = [i: 9 | k: 4] sum c[k] if i == g.row[k];   g: f32[8] = [j: 8 | i: 9] sum g.here[i, j] * g.sums[i]
 //!
 //! w: f32[4] = [k: 4] A[p[k], q[k]] * x[k]
 //! w.key: i64[4] = [k: 4] within(p[k], 9) * 8 + within(q[k], 8);   w.place: i64[4] = [k: 4] find(A.key[:1], w.key[k])
@@ -20,7 +21,7 @@ use super::statement::{OverList, both};
 use super::{List, Lists, SPARSE, elements, fill, written};
 use crate::einsum::canonical::statement;
 use crate::einsum::{Statement, TensorId};
-use crate::rules::gathered::{Apart, Row, Terms, is_plain, named_row, rows_first, terms_first};
+use crate::rules::gathered::{Apart, Row, is_plain, named_row, rows_first, terms_first};
 use crate::rules::{may_fault_by, may_fault_in, values};
 use ein_plan::{DType, Function, Index, IndexId, Kernel, Node, NodeId, Operand, Origin, Scalar};
 
@@ -60,12 +61,21 @@ impl Lists {
         let rank = kernel.output_rank;
         let (read, row) =
             self.named_read(kernel, operands, &|bits| bits >> rank << rank == bits)?;
-        let Terms { named, sums, all } = terms_first(kernel, read, row)?;
-        let named = statement(named, operands);
+        let terms = terms_first(kernel, read, row)?;
+        let named = statement(terms.named, operands);
         let named = self.made(&format!("{name}.row"), named, origin);
-        let sums = statement(sums, &[operands, &[named]].concat());
+        let and = |more: &[TensorId]| [operands, more].concat();
+        let counts = statement(terms.counts, &and(&[named]));
+        let counts = self.made(&format!("{name}.names"), counts, origin);
+        let (here, of_here) = statement(terms.here, &and(&[counts]));
+        let part = format!("{name}.here");
+        let list = self.derived(&part, &here, &of_here, origin)?;
+        let rows = self.scattered(&here, &list)?;
+        let rows = self.rewriting.add_hidden(&part, rows, origin);
+        self.add_list(rows, list);
+        let sums = statement(terms.sums, &and(&[named]));
         let sums = self.made(&format!("{name}.sums"), sums, origin);
-        Some(statement(all, &[operands, &[sums]].concat()))
+        Some(statement(terms.all, &and(&[rows, sums])))
     }
 
     /// The first read of a list at a row that data name by indices that pass.

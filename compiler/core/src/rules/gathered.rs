@@ -8,11 +8,12 @@
 //! rows   [e: 9 | j: 8] sum A[e, j] * x[j];   y   [k: 4] c[k] * rows[p[k]]
 //!
 //! g: f32[8] = [j: 8 | k: 4] sum c[k] * A[p[k], j]
-//! named   [k: 4] within(p[k], 9);   sums   [e: 9 | k: 4] sum c[k] if e == named[k];   g   [j: 8 | e: 9] sum A[e, j] * sums[e]
+//! named   [k: 4] within(p[k], 9);   counts   [e: 9 | k: 4] sum 1 if e == named[k];   here   [e: 9, j: 8] where(counts[e] > 0, A[e, j], 0.0)
+//! sums   [e: 9 | k: 4] sum c[k] if e == named[k];   g   [j: 8 | e: 9] sum here[e, j] * sums[e]
 //! ```
 
 use super::conditions::one;
-use super::kernel::{element, factors, free_index, may_fault, over, times};
+use super::kernel::{element, factors, free_index, may_fault, over, times, zero};
 use ein_plan::{DType, Function, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar};
 
 /// A row that data name: the position of a read, and the extent that it is in.
@@ -28,13 +29,17 @@ pub(crate) struct Apart {
     pub(crate) second: Kernel,
 }
 
-/// A sum of which what stands beside a row is summed first.
+/// A sum of which the factors beside a row are summed first. Each kernel reads, behind the operands of the statement, the ones that it names.
 pub(crate) struct Terms {
     /// The row of each point, which stops the run if there is none.
     pub(crate) named: Kernel,
-    /// The sums for every row, which read the rows behind the statement's own operands.
+    /// How many points name each row; reads `named`.
+    pub(crate) counts: Kernel,
+    /// The rows that are named, and zeros in the stead of the others, which may be infinite or NaN; reads `counts`.
+    pub(crate) here: Kernel,
+    /// The sums for every row; reads `named`.
     pub(crate) sums: Kernel,
-    /// The statement, which reads the sums behind its own operands.
+    /// The statement; reads `here` and `sums`.
     pub(crate) all: Kernel,
 }
 
@@ -184,27 +189,55 @@ pub(crate) fn terms_first(kernel: &Kernel, read: NodeId, row: Row) -> Option<Ter
     (named.guard, named.reduction, named.output) = (None, None, vec![DType::I64]);
     named.output_rank = points.len() as u32;
     let named = over(named, kernel, &points);
-    let mut sums = whole.clone();
-    let (graph, operands) = (&mut sums.graph, &mut sums.operands);
-    let own = element((graph, operands), &whole, &points, DType::I64);
-    sums.root = match &terms[..] {
-        [] => graph.add(Node::Constant(one(dtype)), dtype),
-        terms => times(graph, terms, dtype),
+    let scattered = |root: NodeId, mut kernel: Kernel, left: &[usize]| {
+        let (graph, operands) = (&mut kernel.graph, &mut kernel.operands);
+        let own = element((graph, operands), &whole, &points, DType::I64);
+        let every = graph.add(Node::Index(IndexId(count as u32)), DType::I64);
+        let here = Node::Apply(Function::Eq, vec![every, own]);
+        kernel.guard = Some(graph.add(here, DType::Bool));
+        kernel.output = vec![graph.dtype(root)];
+        (kernel.root, kernel.output_rank) = (root, left.len() as u32);
+        over(kernel, &whole, &[left, &points].concat())
     };
-    let every = graph.add(Node::Index(IndexId(count as u32)), DType::I64);
-    let here = Node::Apply(Function::Eq, vec![every, own]);
-    sums.guard = Some(graph.add(here, DType::Bool));
-    sums.output_rank = left.len() as u32;
-    let sums = over(sums, &whole, &[&left[..], &points].concat());
+    let mut sums = whole.clone();
+    let sum = match &terms[..] {
+        [] => sums.graph.add(Node::Constant(one(dtype)), dtype),
+        terms => times(&mut sums.graph, terms, dtype),
+    };
+    let sums = scattered(sum, sums, &left);
+    let mut counts = whole.clone();
+    let once = Node::Constant(one(DType::I64));
+    let once = counts.graph.add(once, DType::I64);
+    let counts = scattered(once, counts, &[count]);
+    let own: Vec<usize> = std::iter::once(count).chain(has(beside)).collect();
+    let mut here = whole.clone();
+    let (graph, operands) = (&mut here.graph, &mut here.operands);
+    let named_by = element((graph, operands), &whole, &[count], DType::I64);
+    let none = graph.add(Node::Constant(Scalar::Int(0)), DType::I64);
+    let is_named = Node::Apply(Function::Gt, vec![named_by, none]);
+    let is_named = graph.add(is_named, DType::Bool);
+    let nothing = graph.add(Node::Constant(zero(dtype)), dtype);
+    let chosen = Node::Apply(Function::Select, vec![is_named, read, nothing]);
+    here.root = graph.add(chosen, dtype);
+    (here.guard, here.reduction) = (None, None);
+    here.output_rank = own.len() as u32;
+    let here = at_row(here, row, count);
+    let here = over(here.clone(), &here, &own);
     let mut all = whole.clone();
     let (graph, operands) = (&mut all.graph, &mut all.operands);
+    let rows = element((graph, operands), &whole, &own, dtype);
     let value = element((graph, operands), &whole, &left, dtype);
-    let product: Vec<NodeId> = [read].into_iter().chain(others).chain([value]).collect();
+    let product: Vec<NodeId> = [rows].into_iter().chain(others).chain([value]).collect();
     all.root = times(graph, &product, dtype);
-    let all = at_row(all, row, count);
     let kept: Vec<usize> = has(!of_row).chain([count]).collect();
     let all = over(all.clone(), &all, &kept);
-    Some(Terms { named, sums, all })
+    Some(Terms {
+        named,
+        counts,
+        here,
+        sums,
+        all,
+    })
 }
 
 /// The kernel with one more index, for every row.

@@ -31,12 +31,17 @@ pub fn apart(program: &Program) -> Program {
             let first = statement.add("rows", first);
             return Some(canonical::statement(second, &statement.operands_and(first)));
         }
-        let Terms { named, sums, all } = by_terms(kernel)?;
-        let named = canonical::statement(named, statement.operands);
+        let terms = by_terms(kernel)?;
+        let named = canonical::statement(terms.named, statement.operands);
         let named = statement.add("row", named);
-        let sums = canonical::statement(sums, &statement.operands_and(named));
+        let counts = canonical::statement(terms.counts, &statement.operands_and(named));
+        let counts = statement.add("names", counts);
+        let here = canonical::statement(terms.here, &statement.operands_and(counts));
+        let here = statement.add("here", here);
+        let sums = canonical::statement(terms.sums, &statement.operands_and(named));
         let sums = statement.add("sums", sums);
-        Some(canonical::statement(all, &statement.operands_and(sums)))
+        let read = [statement.operands, &[here, sums]].concat();
+        Some(canonical::statement(terms.all, &read))
     })
 }
 

@@ -30,14 +30,18 @@ fn what_stands_beside_rows_is_summed() {
     becomes(
         "y: f64[8, 7] = [d: 8, h: 7 | e: 80] sum w[e] * x[s[e], d] * z[t[e], h]",
         "hidden y.row: i64[80] = [e: 80] within(s[e], 9)\n\
+         hidden y.names: i64[9] = [e1: 9 | e: 80] sum 1 if e1 == y.row[e]\n\
+         hidden y.here: f64[9, 8] = [e1: 9, d: 8] where(y.names[e1] > 0, x[e1, d], 0.0_f64)\n\
          hidden y.sums: f64[9, 7] = [e1: 9, h: 7 | e: 80] sum w[e] * z[t[e], h] if e1 == y.row[e]\n\
-         y: f64[8, 7] = [d: 8, h: 7 | e1: 9] sum x[e1, d] * y.sums[e1, h]",
+         y: f64[8, 7] = [d: 8, h: 7 | e1: 9] sum y.here[e1, d] * y.sums[e1, h]",
     );
     becomes(
         "y: f64[8] = [d: 8 | e: 80] sum x[s[e], d] * w[e]",
         "hidden y.row: i64[80] = [e: 80] within(s[e], 9)\n\
+         hidden y.names: i64[9] = [e1: 9 | e: 80] sum 1 if e1 == y.row[e]\n\
+         hidden y.here: f64[9, 8] = [e1: 9, d: 8] where(y.names[e1] > 0, x[e1, d], 0.0_f64)\n\
          hidden y.sums: f64[9] = [e1: 9 | e: 80] sum w[e] if e1 == y.row[e]\n\
-         y: f64[8] = [d: 8 | e1: 9] sum x[e1, d] * y.sums[e1]",
+         y: f64[8] = [d: 8 | e1: 9] sum y.here[e1, d] * y.sums[e1]",
     );
 }
 
