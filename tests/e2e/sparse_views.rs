@@ -2,7 +2,7 @@
 
 use crate::sparse_files::few;
 use crate::sparse_products::lists_give_what_dense_inputs_give;
-use einc_tests::{einc_command, run};
+use einc_tests::{Tensor, einc_command, run};
 
 const VIEWS: &str = r#"
 dim N
@@ -110,6 +110,53 @@ fn named_places_outside_stop_the_run() {
             let arguments = ["run", "p.ein", "--formats", "list", "--sites", sites];
             let stopped = run(einc_command(&arguments).current_dir(&folder));
             stopped.fails_with(1).says(&["error[E07", "p.ein:5"]);
+        }
+    }
+}
+
+/// Lists of views and of products have places that stand for nothing. What other tensors hold there, an infinity here, counts for nothing, too.
+#[test]
+fn places_that_stand_for_nothing_are_left_out() {
+    const N: usize = 80;
+    const PROGRAM: &str = r#"
+dim N
+input A: f64[N, N] = load("a.mtx")
+first[j<N] = log(f64(j))
+last[j<N] = log(f64(N - 1 - j))
+y[i<N-1] = A[i+1,j] * first[j]
+S[i<N-1,j] = A[i+1,j] * first[j]
+z[i<N-1] = sum[j] tanh(S[i,j])
+C[i,j] = A[i,k] * A[k,j]
+w[i] = sum[j] tanh(C[i,j]) * last[j]
+output y -> "y.npy"
+output z -> "z.npy"
+output w -> "w.npy"
+"#;
+    let column = |row: usize| (row * 7) % (N - 2) + 1;
+    let value = |row: usize| (1 + row % 3) as f64;
+    let head = "%%MatrixMarket matrix coordinate real general";
+    let entries: String = (0..N)
+        .map(|row| format!("{} {} {}\n", row + 1, column(row) + 1, value(row)))
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("a.mtx"), format!("{head}\n{N} {N} {N}\n{entries}")).unwrap();
+    std::fs::write(at("p.ein"), PROGRAM).unwrap();
+    for sites in ["1", "3"] {
+        let arguments = ["run", "p.ein", "--formats", "list", "--sites", sites];
+        run(einc_command(&arguments).current_dir(&folder)).success();
+        let read = |name: &str| Tensor::read(&at(name)).data;
+        let (y, z, w) = (read("y.npy"), read("z.npy"), read("w.npy"));
+        for row in 0..N {
+            let (near, through) = (|a: f64, b: f64| (a - b).abs() < 1e-12, column(row));
+            let product = (value(row) * value(through)).tanh();
+            let expected = product * ((N - 1 - column(through)) as f64).ln();
+            assert!(near(w[row], expected), "{row}: {}", w[row]);
+            if row + 1 < N {
+                let expected = value(row + 1) * (column(row + 1) as f64).ln();
+                assert!(near(y[row], expected), "{row}: {}", y[row]);
+                assert!(near(z[row], expected.tanh()), "{row}: {}", z[row]);
+            }
         }
     }
 }

@@ -241,6 +241,8 @@ struct Pattern {
     tensor: TensorId,
     /// True if there may be more places than the tensor lists, with the value 0.
     has_more: bool,
+    /// True if there are such places beside those that the tensor lists, anywhere: they are left out.
+    has_gaps: bool,
     /// True if places stand in row-major order.
     ascends: bool,
     /// True if the places are those of a product of lists.
@@ -346,6 +348,7 @@ impl Lists {
             positions: columns,
             tensor: TensorId::UNKNOWN,
             has_more: *source == Source::Fed,
+            has_gaps: false,
             ascends: *source != Source::Fed,
             is_product: false,
             listing: (*source != Source::Fed).then(|| listed.clone()),

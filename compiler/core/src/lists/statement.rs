@@ -71,6 +71,9 @@ impl Lists {
             let here = graph.add(Node::Apply(test, vec![with, position]), DType::Bool);
             in_range = Some(both(graph, in_range, here));
         }
+        if let Some(listed) = self.is_listed(&mut over, access.pattern) {
+            in_range = Some(both(&mut over.kernel.graph, in_range, listed));
+        }
         if let Some(in_range) = in_range {
             restrict(&mut over.kernel, in_range);
         }
@@ -174,8 +177,22 @@ impl Lists {
                 here = Some(both(graph, here, equal));
             }
         }
+        if let Some(listed) = self.is_listed(&mut over, list.pattern) {
+            here = Some(both(&mut over.kernel.graph, here, listed));
+        }
         over.kernel.guard = here;
         Some(statement(over.kernel, &over.operands))
+    }
+
+    /// The condition that a place is one of the list, where some places are none: what would be read there may be infinite or NaN.
+    fn is_listed(&self, over: &mut OverList, pattern: PatternId) -> Option<NodeId> {
+        let places = self.pattern(pattern);
+        let list = self.lists.get(&places.tensor).filter(|_| places.has_gaps)?;
+        let dtype = self.rewriting.result().tensor(list.values).dtype;
+        let value = over.read(list.values, dtype, vec![places.count], vec![], None);
+        let zero = over.constant(fill::zero(dtype), dtype.compute());
+        let listed = Node::Apply(Function::Ne, vec![value, zero]);
+        Some(over.kernel.graph.add(listed, DType::Bool))
     }
 
     /// The statement in which indices (for each the dimension of the pattern, if it is one) are positions of a pattern.

@@ -238,6 +238,7 @@ impl Lists {
             positions,
             tensor: TensorId::UNKNOWN,
             has_more: true,
+            has_gaps: true,
             ascends: false,
             is_product: false,
             listing: None,

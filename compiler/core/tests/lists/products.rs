@@ -53,7 +53,7 @@ fn elements_meet_rows() {
     hidden C.at: i64[7] = [e: 7] where(C.most[e] < 0, 3599, C.most[e])
     hidden C.at0: u32[7] = [e: 7] floordiv(C.at[e], 60)
     hidden C.at1: u32[7] = [e: 7] rem(C.at[e], 60)
-    y: f32[60] = [i: 60 | e: 7] sum tanh(C.values[e]) * x[C.at1[e]] if i == C.at0[e]
+    y: f32[60] = [i: 60 | e: 7] sum tanh(C.values[e]) * x[C.at1[e]] if and(i == C.at0[e], C.values[e] != 0.0)
     output y
     "#);
 }

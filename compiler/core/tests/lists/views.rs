@@ -17,9 +17,9 @@ fn places_are_moved() {
     hidden A.part.values: f32[5] = [e: 5] where(A.at0[e] - 1 >= 0, A.values[e], 0.0)
     hidden A.part.at0: u32[5] = [e: 5] let $0 = A.at0[e] - 1 in where($0 >= 0, $0, 0)
     hidden A.part.at1: u32[5] = [e: 5] where(A.at0[e] - 1 >= 0, A.at1[e], 0)
-    y: f32[11] = [i: 11 | e: 5] sum A.part.values[e] * x[A.part.at1[e]] if i == A.part.at0[e]
-    hidden z.listed: f32[11] = [i: 11 | e: 5] max A.part.values[e] if and(i == A.part.at0[e], A.part.values[e] != 0.0)
-    hidden z.count: i64[11] = [i: 11 | e: 5] sum 1 if and(i == A.part.at0[e], A.part.values[e] != 0.0)
+    y: f32[11] = [i: 11 | e: 5] sum A.part.values[e] * x[A.part.at1[e]] if and(i == A.part.at0[e], A.part.values[e] != 0.0)
+    hidden z.listed: f32[11] = [i: 11 | e: 5] max let $0 = A.part.values[e] != 0.0 in A.part.values[e] if and(and(i == A.part.at0[e], $0), $0)
+    hidden z.count: i64[11] = [i: 11 | e: 5] sum let $0 = A.part.values[e] != 0.0 in 1 if and(and(i == A.part.at0[e], $0), $0)
     z: f32[11] = [i: 11] where(z.count[i] < 20, max(z.listed[i], 0.0), z.listed[i])
     output y
     output z
@@ -36,12 +36,12 @@ fn places_are_moved() {
     hidden A.part.values: f32[5] = [e: 5] where(A.at0[e] == 3, A.values[e], 0.0)
     hidden A.part.at0: u32[5] = [e: 5] where(A.at0[e] == 3, A.at1[e], 0)
     hidden r.values: f32[5] = [e: 5] A.part.values[e]
-    r: f32[20] = [k: 20 | e: 5] sum r.values[e] if k == A.part.at0[e]
+    r: f32[20] = [k: 20 | e: 5] sum r.values[e] if and(k == A.part.at0[e], A.part.values[e] != 0.0)
     hidden A.part.values.1: f32[5] = [e: 5] where(and(A.at1[e] < 12, A.at0[e] == A.at1[e]), A.values[e], 0.0)
-    t: f32[] = [| e: 5] sum A.part.values.1[e]
+    t: f32[] = [| e: 5] sum A.part.values.1[e] if A.part.values.1[e] != 0.0
     hidden A.part.values.2: f32[5] = [e: 5] where(rem(19 - A.at1[e], 2) == 0, A.values[e], 0.0)
     hidden A.part.at0.2: u32[5] = [e: 5] where(rem(19 - A.at1[e], 2) == 0, A.at0[e], 0)
-    y: f32[12] = [i: 12 | e: 5] sum A.part.values.2[e] if i == A.part.at0.2[e]
+    y: f32[12] = [i: 12 | e: 5] sum A.part.values.2[e] if and(i == A.part.at0.2[e], A.part.values.2[e] != 0.0)
     output r
     output t
     output y

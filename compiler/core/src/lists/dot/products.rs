@@ -239,6 +239,7 @@ impl Lists {
             positions,
             tensor: TensorId::UNKNOWN,
             has_more: true,
+            has_gaps: true,
             ascends: true,
             is_product: true,
             listing: None,
