@@ -20,6 +20,18 @@ pub struct Access {
     pub indices: Vec<IndexId>,
 }
 
+/// A read of a tensor that has a list.
+#[derive(Clone, Copy)]
+pub struct ListRead<'a> {
+    pub list: &'a List,
+    pub tensor: TensorId,
+    /// The shape of the tensor.
+    pub shape: &'a [u64],
+    pub positions: &'a [NodeId],
+    /// True if positions may be outside of the tensor.
+    pub reaches_out: bool,
+}
+
 impl Lists {
     /// The access through which a reduction goes over a list: where nothing is listed there is no point, or one that changes nothing. Of
     /// several, the one that leaves the fewest points.
@@ -109,7 +121,12 @@ impl Lists {
     }
 
     /// The access of one read, if the positions along listed dimensions are different indices.
-    fn access(&self, kernel: &Kernel, list: &List, positions: &[NodeId]) -> Option<Access> {
+    pub(super) fn access(
+        &self,
+        kernel: &Kernel,
+        list: &List,
+        positions: &[NodeId],
+    ) -> Option<Access> {
         let rank = self.pattern(list.pattern).shape.len();
         let mut indices = vec![None; rank];
         for (dim, position) in list.dims.iter().zip(positions) {
@@ -125,13 +142,13 @@ impl Lists {
         })
     }
 
-    /// The access of a node that reads a list, and the number that its tensor has everywhere else.
-    pub(super) fn access_of_read(
-        &self,
-        kernel: &Kernel,
+    /// A node as a read of a list; `None` if it has another value outside of the tensor than the list's everywhere else.
+    pub(super) fn list_read<'a>(
+        &'a self,
+        kernel: &'a Kernel,
         operands: &[TensorId],
-        node: &Node,
-    ) -> Option<(Access, Scalar)> {
+        node: &'a Node,
+    ) -> Option<ListRead<'a>> {
         let Node::Read {
             operand,
             positions,
@@ -141,13 +158,33 @@ impl Lists {
         else {
             return None;
         };
-        let list = self.lists.get(&operands[*operand as usize])?;
-        let own = self.access(kernel, list, positions)?;
+        let tensor = operands[*operand as usize];
+        let list = self.lists.get(&tensor)?;
         let is_fill = |id: NodeId| match kernel.graph.node(id) {
             Node::Constant(value) => fill::is_same(*value, list.fill),
             _ => false,
         };
-        (otherwise.is_none_or(is_fill)).then_some((own, list.fill))
+        otherwise.is_none_or(is_fill).then_some(ListRead {
+            list,
+            tensor,
+            shape: &kernel.operands[*operand as usize].shape,
+            positions,
+            reaches_out: otherwise.is_some(),
+        })
+    }
+
+    /// The access of a node that reads a list, and the number that its tensor has everywhere else.
+    pub(super) fn access_of_read(
+        &self,
+        kernel: &Kernel,
+        operands: &[TensorId],
+        node: &Node,
+    ) -> Option<(Access, Scalar)> {
+        let read = self.list_read(kernel, operands, node)?;
+        Some((
+            self.access(kernel, read.list, read.positions)?,
+            read.list.fill,
+        ))
     }
 
     /// By node: its value where the pattern has no place at the access.

@@ -18,24 +18,50 @@
 //! ```
 
 use super::statement::{OverList, both};
-use super::{List, Lists, SPARSE, elements, fill, written};
+use super::{List, Lists, SPARSE, elements, written};
 use crate::einsum::canonical::statement;
 use crate::einsum::{Statement, TensorId};
-use crate::rules::gathered::{Apart, Row, is_plain, named_row, rows_first, terms_first};
-use crate::rules::{may_fault_by, may_fault_in, values};
+use crate::rules::gathered::{Apart, Row, chooses, is_plain, named_row, rows_first, terms_first};
+use crate::rules::{indices_of, may_fault_by, may_fault_in, values};
 use ein_plan::{DType, Function, Index, IndexId, Kernel, Node, NodeId, Operand, Origin, Scalar};
 
+/// A read of elements that are looked for in a list.
+struct Sought {
+    list: List,
+    tensor: TensorId,
+    /// The shape of the tensor.
+    shape: Vec<u64>,
+    positions: Vec<NodeId>,
+    /// The indices on which the positions depend.
+    indices: Vec<IndexId>,
+    /// True if a place outside of the tensor has the value of what is not listed.
+    reaches_out: bool,
+    /// True if a place outside of the tensor stops the run.
+    may_be_outside: bool,
+}
+
 impl Lists {
-    /// The statement that reads its reductions of named rows from those of all rows.
-    pub(super) fn of_rows(
+    /// The statement over the reductions of all rows, or over sums of what stands beside each row, if data name rows of a list.
+    pub(super) fn of_named_rows(
         &mut self,
-        (name, origin): (&str, Origin),
+        about: (&str, Origin),
         kernel: &Kernel,
         operands: &[TensorId],
     ) -> Option<Statement> {
         if kernel.guard.is_some() || !is_plain(kernel) {
             return None;
         }
+        let rows = self.of_rows(about, kernel, operands);
+        rows.or_else(|| self.of_named_terms(about, kernel, operands))
+    }
+
+    /// The statement that reads its reductions of named rows from those of all rows.
+    fn of_rows(
+        &mut self,
+        (name, origin): (&str, Origin),
+        kernel: &Kernel,
+        operands: &[TensorId],
+    ) -> Option<Statement> {
         let rank = kernel.output_rank;
         let (_, row) = self.named_read(kernel, operands, &|bits| bits >> rank == 0)?;
         let Apart { first, second } = rows_first(kernel, row)?;
@@ -49,15 +75,12 @@ impl Lists {
     }
 
     /// The sum of products with rows that data name for each term, as one of all rows: each with the sum of what the terms that name it have beside it.
-    pub(super) fn of_named_terms(
+    fn of_named_terms(
         &mut self,
         (name, origin): (&str, Origin),
         kernel: &Kernel,
         operands: &[TensorId],
     ) -> Option<Statement> {
-        if kernel.guard.is_some() || !is_plain(kernel) {
-            return None;
-        }
         let rank = kernel.output_rank;
         let (read, row) =
             self.named_read(kernel, operands, &|bits| bits >> rank << rank == bits)?;
@@ -107,9 +130,9 @@ impl Lists {
         }
         let mut found = vec![];
         for (id, node, _) in kernel.graph.iter() {
-            if let Some(list) = self.sought(kernel, operands, (id, node)) {
-                let place = self.place_of((name, origin), (kernel, operands), id, &list)?;
-                found.push((id, list, place));
+            if let Some(sought) = self.sought(kernel, operands, (id, node)) {
+                let place = self.place_of((name, origin), (kernel, operands), &sought)?;
+                found.push((id, sought, place));
             }
         }
         if found.is_empty() {
@@ -117,8 +140,8 @@ impl Lists {
         }
         let mut read = operands.to_vec();
         let mut result = kernel.clone();
-        for (_, list, (place, _)) in &found {
-            for tensor in [*place, list.values] {
+        for (_, sought, place) in &found {
+            for tensor in [*place, sought.list.values] {
                 let of = self.rewriting.result().tensor(tensor);
                 result.operands.push(Operand {
                     columns: vec![of.dtype],
@@ -132,7 +155,7 @@ impl Lists {
             let Some(at) = found.iter().position(|(own, ..)| *own == id) else {
                 return graph.add(node, dtype);
             };
-            let (_, list, (_, indices)) = &found[at];
+            let Sought { list, indices, .. } = &found[at].1;
             let operand = first + 2 * at as u32;
             let points = indices.iter();
             let points = points.map(|index| graph.add(Node::Index(*index), DType::I64));
@@ -155,41 +178,35 @@ impl Lists {
         Some(statement(result, &read))
     }
 
-    /// The list of a read of few elements, if it is one of a tensor whose places all dimensions have, and goes over none.
+    /// A read of few elements of a tensor all of whose dimensions are listed, at places that no list has.
     fn sought(
         &self,
         kernel: &Kernel,
         operands: &[TensorId],
         (id, node): (NodeId, &Node),
-    ) -> Option<List> {
-        let Node::Read {
-            operand,
-            positions,
-            otherwise,
-            ..
-        } = node
-        else {
-            return None;
-        };
-        let list = self.lists.get(&operands[*operand as usize])?;
-        let shape = &kernel.operands[*operand as usize].shape;
-        let is_fill = |id: &NodeId| match kernel.graph.node(*id) {
-            Node::Constant(value) => fill::is_same(*value, list.fill),
-            _ => false,
-        };
-        let own = self.pattern(list.pattern);
-        let is_access = self.access_of_read(kernel, operands, node).is_some();
-        let all = own.ascends && list.dims.iter().all(Option::is_some);
-        let points = values(kernel, indices_of(kernel, positions));
-        let few = points.saturating_mul(SPARSE) <= elements(shape);
-        let fits = all && few && !is_access && elements(shape) <= i64::MAX as u64;
-        let mut faults = positions.iter().map(|at| may_fault_in(kernel, *at));
-        let may_stop =
-            faults.any(|faults| faults) || otherwise.is_none() && may_fault_by(kernel, id);
+    ) -> Option<Sought> {
+        let read = self.list_read(kernel, operands, node)?;
+        let own = self.pattern(read.list.pattern);
+        let is_access = self.access(kernel, read.list, read.positions).is_some();
+        let all = own.ascends && read.list.dims.iter().all(Option::is_some);
+        let size = elements(read.shape);
+        let indices = indices_of(&kernel.graph, read.positions);
+        let points = values(kernel, indices.iter().map(|index| index.0 as usize));
+        let few = points.saturating_mul(SPARSE) <= size && size <= i64::MAX as u64;
+        let mut positions = read.positions.iter();
+        let may_stop = positions.any(|at| may_fault_in(kernel, *at))
+            || !read.reaches_out && may_fault_by(kernel, id);
         // Points that conditions leave out do not stop the run.
         let is_always_read = kernel.guard.is_none() && !chooses(kernel);
-        (fits && otherwise.iter().all(is_fill) && (!may_stop || is_always_read))
-            .then(|| list.clone())
+        (all && few && !is_access && (!may_stop || is_always_read)).then(|| Sought {
+            list: read.list.clone(),
+            tensor: read.tensor,
+            shape: read.shape.to_vec(),
+            positions: read.positions.to_vec(),
+            indices,
+            reaches_out: read.reaches_out,
+            may_be_outside: may_fault_by(kernel, id),
+        })
     }
 
     /// Where the elements of a read stand in the list, by the indices on which it depends; behind its end those that it does not have.
@@ -197,40 +214,30 @@ impl Lists {
         &mut self,
         (name, origin): (&str, Origin),
         (kernel, operands): (&Kernel, &[TensorId]),
-        id: NodeId,
-        list: &List,
-    ) -> Option<(TensorId, Vec<IndexId>)> {
-        let Node::Read {
-            operand,
-            positions,
-            otherwise,
-            ..
-        } = kernel.graph.node(id)
-        else {
-            return None;
-        };
-        let indices = indices_of(kernel, positions);
-        let own: Vec<Index> = indices
-            .iter()
-            .map(|at| kernel.indices[*at].clone())
+        sought: &Sought,
+    ) -> Option<TensorId> {
+        let Sought { list, indices, .. } = sought;
+        let own: Vec<Index> = (indices.iter())
+            .map(|index| kernel.indices[index.0 as usize].clone())
             .collect();
         let mut key = OverList::new(own, indices.len() as u32, DType::I64, IndexId(0));
         key.kernel.operands.clone_from(&kernel.operands);
-        let at = |index: IndexId| indices.iter().position(|own| *own == index.0 as usize);
+        let at = |index: IndexId| indices.iter().position(|own| *own == index);
         let points: Vec<NodeId> = (0..indices.len() as u32)
             .map(|index| key.index(IndexId(index)))
             .collect();
-        let faults = otherwise.is_none() && may_fault_by(kernel, id);
         let (mut number, mut inside): (Option<NodeId>, Option<NodeId>) = (None, None);
-        let shape = &kernel.operands[*operand as usize].shape;
         for (dim, size) in self.pattern(list.pattern).shape.iter().enumerate() {
             let own = list.dims.iter().position(|listed| *listed == Some(dim))?;
-            let (position, extent) = (positions[own], i64::try_from(shape[own]).ok()?);
+            let (position, extent) = (
+                sought.positions[own],
+                i64::try_from(sought.shape[own]).ok()?,
+            );
             let mut place = key.part(kernel, position, |index| Some(points[at(index)?]));
-            if faults {
+            if sought.may_be_outside {
                 place = key.apply(Function::Within, place, extent);
             }
-            if otherwise.is_some() {
+            if sought.reaches_out {
                 for (function, end) in [(Function::Ge, 0), (Function::Lt, extent)] {
                     let end = key.constant(Scalar::Int(end), DType::I64);
                     let graph = &mut key.kernel.graph;
@@ -255,12 +262,13 @@ impl Lists {
         }
         let key = statement(key.kernel, operands);
         let key = self.made(&format!("{name}.key"), key, origin);
-        let tensor = self.rewriting.result().tensor(operands[*operand as usize]);
+        let tensor = self.rewriting.result().tensor(sought.tensor);
         let about = (&*tensor.name.clone(), tensor.origin);
         let dims: Vec<usize> = (0..list.dims.len()).collect();
         let keys = self.keys(about, list.pattern, (list.pattern, &dims));
         let count = self.pattern(list.pattern).count;
-        let extents = indices.iter().map(|at| kernel.indices[*at].extent);
+        let extents = indices.iter();
+        let extents = extents.map(|index| kernel.indices[index.0 as usize].extent);
         let shape: Vec<String> = extents.clone().map(|extent| extent.to_string()).collect();
         let names: Vec<String> = (0..indices.len()).map(|at| format!("i{at}")).collect();
         let over: Vec<String> = (names.iter().zip(extents))
@@ -272,29 +280,7 @@ impl Lists {
             over.join(", "),
             names.join(", ")
         ));
-        let place = self.made(
-            &format!("{name}.place"),
-            statement(find, &[keys, key]),
-            origin,
-        );
-        let indices = indices.into_iter().map(|at| IndexId(at as u32));
-        Some((place, indices.collect()))
+        let find = statement(find, &[keys, key]);
+        Some(self.made(&format!("{name}.place"), find, origin))
     }
-}
-
-/// The indices on which these nodes depend, ascending.
-fn indices_of(kernel: &Kernel, nodes: &[NodeId]) -> Vec<usize> {
-    let depends = kernel.graph.dependencies();
-    let bits = nodes
-        .iter()
-        .fold(0, |bits, id| bits | depends[id.0 as usize]);
-    (0..kernel.indices.len())
-        .filter(|at| bits >> at & 1 == 1)
-        .collect()
-}
-
-/// Returns whether a kernel has parts that are computed under conditions.
-fn chooses(kernel: &Kernel) -> bool {
-    let mut nodes = kernel.graph.iter();
-    nodes.any(|(_, node, _)| matches!(node, Node::Apply(Function::Select, _)))
 }

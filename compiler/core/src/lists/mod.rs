@@ -60,8 +60,7 @@ pub fn with_lists(program: &Program, listed: &BTreeMap<String, Listing>) -> Prog
                     (*kernel, *operands) = views;
                 }
                 let about = (tensor.name.as_str(), tensor.origin);
-                let rows = lists.of_rows(about, kernel, operands);
-                if let Some(rows) = rows.or_else(|| lists.of_named_terms(about, kernel, operands)) {
+                if let Some(rows) = lists.of_named_rows(about, kernel, operands) {
                     (*kernel, *operands) = rows;
                 }
                 if let Some(found) = lists.looked_up(about, kernel, operands) {

@@ -17,7 +17,7 @@ use super::{Lists, fill};
 use crate::einsum::canonical::statement;
 use crate::einsum::{Statement, TensorId};
 use crate::rules::conditions::chosen_factor;
-use crate::rules::{element, elementwise, may_fault, over, times, values};
+use crate::rules::{element, elementwise, may_fault, needed, over, times, values};
 use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId, Origin, Reduction, Scalar};
 
 /// Sums of more terms are left as they are.
@@ -52,6 +52,8 @@ struct Terms<'a> {
     reads: Vec<(NodeId, Scalar)>,
     /// By node of the statement: the accesses on which it depends, bit by bit.
     listed: Vec<u64>,
+    /// Nodes of the terms that depend on a list, beside those of the statement.
+    differences: Vec<NodeId>,
     /// The graph of the statement.
     graph: &'a Graph,
 }
@@ -149,6 +151,7 @@ impl Lists {
             known: known.collect(),
             reads,
             listed,
+            differences: vec![],
             graph: &kernel.graph,
         })
     }
@@ -223,7 +226,7 @@ impl Terms<'_> {
         let graph = &mut self.kernel.graph;
         // By node: the node that has its value where the list has no place. Only nodes that this one needs matter.
         let mut without: Vec<NodeId> = vec![];
-        let needed = cone(self.graph, id);
+        let needed = needed(self.graph, &[id]);
         for (own, node, dtype) in self.graph.iter() {
             without.push(match known[own.0 as usize] {
                 _ if !needed[own.0 as usize] || self.listed[own.0 as usize] == 0 => own,
@@ -252,6 +255,7 @@ impl Terms<'_> {
             let chosen = Node::Apply(Function::Select, vec![is_listed, difference, zero]);
             difference = graph.add(chosen, dtype);
         }
+        self.differences.push(difference);
         let term = |over: NodeId| Term {
             over: vec![over],
             ..Term::default()
@@ -271,7 +275,10 @@ impl Terms<'_> {
             all.iter().copied().partition(is_summed)
         };
         let ((over_in, over_out), (under_in, under_out)) = (split(&term.over), split(&term.under));
-        let is_listed = |id: &NodeId| self.listed.get(id.0 as usize).is_some_and(|of| *of != 0);
+        let is_listed = |id: &NodeId| {
+            let own = self.listed.get(id.0 as usize);
+            own.is_some_and(|of| *of != 0) || self.differences.contains(id)
+        };
         if over_out.iter().any(is_listed) {
             return None;
         }
@@ -341,19 +348,6 @@ impl Term {
 fn negated(mut terms: Vec<Term>) -> Vec<Term> {
     terms.iter_mut().for_each(|term| term.negative ^= true);
     terms
-}
-
-/// By node: whether another one needs it.
-fn cone(graph: &Graph, of: NodeId) -> Vec<bool> {
-    let mut needed = vec![false; graph.len()];
-    needed[of.0 as usize] = true;
-    for at in (0..=of.0).rev() {
-        if needed[at as usize] {
-            let arguments = graph.node(NodeId(at)).arguments();
-            arguments.for_each(|argument| needed[argument.0 as usize] = true);
-        }
-    }
-    needed
 }
 
 /// A whole number of a type.

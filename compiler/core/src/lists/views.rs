@@ -31,6 +31,7 @@ struct Along {
 
 /// A tensor that a list has, as a read sees it.
 struct View {
+    of: TensorId,
     /// By dimension of the tensor.
     along: Vec<Along>,
     /// The indices of the statement that it has.
@@ -48,14 +49,11 @@ impl Lists {
             return None;
         }
         let mut found: Vec<(NodeId, TensorId, Vec<IndexId>)> = vec![];
-        for (id, node, _) in kernel.graph.iter() {
+        for (id, _, _) in kernel.graph.iter() {
             let Some(view) = self.view(kernel, operands, id) else {
                 continue;
             };
-            let Node::Read { operand, .. } = node else {
-                continue;
-            };
-            let tensor = self.viewed(operands[*operand as usize], kernel, &view, origin)?;
+            let tensor = self.viewed(kernel, &view, origin)?;
             found.push((id, tensor, view.indices));
         }
         if found.is_empty() {
@@ -90,31 +88,15 @@ impl Lists {
 
     /// The view of a read: of a tensor all of whose dimensions are listed, at positions of one index each, with the value 0 outside.
     fn view(&self, kernel: &Kernel, operands: &[TensorId], id: NodeId) -> Option<View> {
-        let node = kernel.graph.node(id);
-        let Node::Read {
-            operand,
-            positions,
-            otherwise,
-            ..
-        } = node
-        else {
-            return None;
-        };
-        let list = self.lists.get(&operands[*operand as usize])?;
+        let read = self.list_read(kernel, operands, kernel.graph.node(id))?;
         let zero = fill::zero(kernel.graph.dtype(id));
-        let is_zero = |id: NodeId| match kernel.graph.node(id) {
-            Node::Constant(value) => fill::is_same(*value, zero),
-            _ => false,
-        };
-        let is_inside = match otherwise {
-            Some(otherwise) => is_zero(*otherwise),
-            None => !may_fault_by(kernel, id),
-        };
-        let all = list.dims.iter().all(Option::is_some) && fill::is_same(list.fill, zero);
-        if !is_inside || !all || kernel.graph.dtype(id) == DType::Bool {
+        let is_inside = read.reaches_out || !may_fault_by(kernel, id);
+        let all = read.list.dims.iter().all(Option::is_some);
+        let is_zero_elsewhere = fill::is_same(read.list.fill, zero);
+        if !is_inside || !all || !is_zero_elsewhere || kernel.graph.dtype(id) == DType::Bool {
             return None;
         }
-        let along = positions.iter().map(|position| {
+        let along = read.positions.iter().map(|position| {
             let form = kernel.graph.as_affine(*position)?;
             let numbers = form.terms.iter().map(|term| term.1);
             if !numbers
@@ -143,17 +125,16 @@ impl Lists {
         let is_access = indices.len() == along.len()
             && (along.iter())
                 .all(|along| along.constant == 0 && along.index.is_some_and(|i| i.1 == 1));
-        (!is_access && !indices.is_empty()).then_some(View { along, indices })
+        (!is_access && !indices.is_empty()).then_some(View {
+            of: read.tensor,
+            along,
+            indices,
+        })
     }
 
     /// The tensor of a view, which has a list.
-    fn viewed(
-        &mut self,
-        of: TensorId,
-        kernel: &Kernel,
-        view: &View,
-        origin: Origin,
-    ) -> Option<TensorId> {
+    fn viewed(&mut self, kernel: &Kernel, view: &View, origin: Origin) -> Option<TensorId> {
+        let of = view.of;
         let tensor = self.rewriting.result().tensor(of);
         let (name, dtype, shape) = (tensor.name.clone(), tensor.dtype, tensor.shape.clone());
         let list = self.lists.get(&of)?.clone();

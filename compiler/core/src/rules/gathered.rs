@@ -46,14 +46,18 @@ pub(crate) struct Terms {
 /// Returns whether a reduction may be taken apart: all its points are computed, and given out as they are.
 pub(crate) fn is_plain(kernel: &Kernel) -> bool {
     let dtype = kernel.graph.dtype(kernel.root);
-    let mut nodes = kernel.graph.iter();
-    let chooses = nodes.any(|(_, node, _)| matches!(node, Node::Apply(Function::Select, _)));
     kernel.reduction.is_some()
         && kernel.finish
         && kernel.output == [dtype]
         && kernel.library().is_none()
         && kernel.indices.len() < 127
-        && !chooses
+        && !chooses(kernel)
+}
+
+/// Returns whether a kernel has parts that are computed under conditions.
+pub(crate) fn chooses(kernel: &Kernel) -> bool {
+    let mut nodes = kernel.graph.iter();
+    nodes.any(|(_, node, _)| matches!(node, Node::Apply(Function::Select, _)))
 }
 
 /// The position of a read that is no form of indices, if it is the only such one of the read and its indices pass.

@@ -97,14 +97,7 @@ pub(crate) fn may_fault(kernel: &Kernel) -> bool {
 
 /// Returns whether a node may stop the run at some point.
 pub(crate) fn may_fault_in(kernel: &Kernel, root: NodeId) -> bool {
-    let mut needed = vec![false; kernel.graph.len()];
-    needed[root.0 as usize] = true;
-    for at in (0..=root.0).rev() {
-        if needed[at as usize] {
-            let node = kernel.graph.node(NodeId(at));
-            node.arguments().for_each(|a| needed[a.0 as usize] = true);
-        }
-    }
+    let needed = needed(&kernel.graph, &[root]);
     faults(kernel, |id| needed[id.0 as usize])
 }
 
@@ -166,21 +159,30 @@ fn interval(graph: &Expressions, position: NodeId, extents: &[u64]) -> Option<(i
     graph.as_affine(position)?.reach(extent, None)
 }
 
-/// The indices that a node depends on, ascending.
-pub(super) fn free_indices(graph: &Expressions, root: NodeId) -> Vec<IndexId> {
+/// By node: whether some nodes are, or need, it.
+pub(crate) fn needed(graph: &Expressions, nodes: &[NodeId]) -> Vec<bool> {
     let mut needed = vec![false; graph.len()];
-    needed[root.0 as usize] = true;
-    let mut indices = vec![];
-    for at in (0..=root.0).rev() {
-        if needed[at as usize] {
-            let node = graph.node(NodeId(at));
+    nodes.iter().for_each(|id| needed[id.0 as usize] = true);
+    for at in (0..graph.len()).rev() {
+        if needed[at] {
+            let node = graph.node(NodeId(at as u32));
             node.arguments().for_each(|a| needed[a.0 as usize] = true);
-            if let Node::Index(index) = node {
-                indices.push(*index);
-            }
         }
     }
-    indices.sort();
+    needed
+}
+
+/// The indices that some nodes depend on, ascending.
+pub(crate) fn indices_of(graph: &Expressions, nodes: &[NodeId]) -> Vec<IndexId> {
+    let needed = needed(graph, nodes);
+    let mut indices: Vec<IndexId> = (graph.iter())
+        .filter(|(id, ..)| needed[id.0 as usize])
+        .filter_map(|(_, node, _)| match node {
+            Node::Index(index) => Some(*index),
+            _ => None,
+        })
+        .collect();
+    indices.sort_unstable();
     indices.dedup();
     indices
 }

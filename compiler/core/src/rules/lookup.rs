@@ -13,7 +13,7 @@
 
 mod everywhere;
 
-use super::{Alternative, RuleInfo, may_fault_in};
+use super::{Alternative, RuleInfo, indices_of, may_fault_in};
 use crate::einsum::{Definition, Program, Rewriting, Tensor, TensorId, canonical};
 use ein_plan::{
     DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar,
@@ -110,30 +110,11 @@ fn candidates(program: &Program, kernel: &Kernel, operands: &[TensorId]) -> Vec<
 
 /// True if a read whose positions and conditions are these nodes takes fewer elements than the operand has.
 fn is_few(kernel: &Kernel, operand: u32, needed: &[NodeId]) -> bool {
-    let indices = indices_of(kernel, needed);
+    let indices = indices_of(&kernel.graph, needed);
     let count = |n: u64, extent: &u64| n.saturating_mul(*extent);
     let extents = indices.iter().map(|i| &kernel.indices[i.0 as usize].extent);
     let shape = &kernel.operands[operand as usize].shape;
     extents.fold(1, count) < shape.iter().fold(1, count)
-}
-
-/// The indices that nodes depend on, in their order.
-fn indices_of(kernel: &Kernel, nodes: &[NodeId]) -> Vec<IndexId> {
-    let mut needed = vec![false; kernel.graph.len()];
-    nodes.iter().for_each(|id| needed[id.0 as usize] = true);
-    let mut indices = vec![];
-    for at in (0..needed.len()).rev() {
-        if !needed[at] {
-            continue;
-        }
-        let node = kernel.graph.node(NodeId(at as u32));
-        if let Node::Index(index) = node {
-            indices.push(*index);
-        }
-        node.arguments().for_each(|a| needed[a.0 as usize] = true);
-    }
-    indices.sort_unstable();
-    indices
 }
 
 struct LookingUp<'r> {
@@ -201,7 +182,7 @@ impl LookingUp<'_> {
                     graph: graph.clone(),
                     ..kernel.clone()
                 };
-                let indices = indices_of(&so_far, positions);
+                let indices = indices_of(&so_far.graph, positions);
                 let found = self.lookup(&so_far, &operands, (*operand, positions), &indices, of);
                 let tensor = self.rewriting.result().tensor(found);
                 described.push(Operand {
@@ -337,7 +318,7 @@ fn whole(
     else {
         return None;
     };
-    let all = indices_of(kernel, positions).len() == shape.len();
+    let all = indices_of(&kernel.graph, positions).len() == shape.len();
     let same = kernel.operands[*operand as usize].columns == [dtype];
     let is_whole = kernel.reduction.is_none() && kernel.guard.is_none() && all && same;
     (is_whole && reads == [kernel.root]).then(|| (*operand, positions.clone()))

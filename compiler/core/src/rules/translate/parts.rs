@@ -8,7 +8,7 @@
 
 use super::{MOST_FACTORS, Translator};
 use crate::einsum::TensorId;
-use crate::rules::kernel::{free_indices, may_fault, neutral, renamed};
+use crate::rules::kernel::{indices_of, may_fault, neutral, renamed};
 use crate::rules::laws;
 use crate::rules::term::{Argument, Head, Operation};
 use ein_plan::{DType, Function, IndexId, Kernel, Node, NodeId};
@@ -189,7 +189,7 @@ impl Translator<'_> {
 
     /// Part of a kernel that is not looked into, as a tensor over the indices that it needs.
     fn fragment(&mut self, kernel: &Kernel, operands: &[TensorId], root: NodeId) -> Option<Value> {
-        let indices = free_indices(&kernel.graph, root);
+        let indices = indices_of(&kernel.graph, &[root]);
         let mut part = kernel.clone();
         part.root = root;
         part.guard = None;
