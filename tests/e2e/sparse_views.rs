@@ -101,7 +101,13 @@ fn named_places_outside_stop_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     std::fs::write(at("a.mtx"), few(61, 61, 90)).unwrap();
-    for statement in ["y[k] = A[p[k],j] * d[j]", "y[k] = A[p[k],p[k] - 1]"] {
+    for (statement, place) in [
+        (
+            "y[k] = A[p[k],j] * d[j]",
+            "outside `A.rows`, whose dimension 1",
+        ),
+        ("y[k] = A[p[k],p[k] - 1]", "position -1 is outside"),
+    ] {
         let program = format!(
             "dim N\ninput A: f64[N, N] = load(\"a.mtx\")\nd[j<N] = f64(1)\np[k<4] = k * 30\n{statement}\noutput y\n"
         );
@@ -109,7 +115,9 @@ fn named_places_outside_stop_the_run() {
         for sites in ["1", "3"] {
             let arguments = ["run", "p.ein", "--formats", "list", "--sites", sites];
             let stopped = run(einc_command(&arguments).current_dir(&folder));
-            stopped.fails_with(1).says(&["error[E07", "p.ein:5"]);
+            stopped
+                .fails_with(1)
+                .says(&["error[E0720]", place, "p.ein:5"]);
         }
     }
 }

@@ -33,6 +33,12 @@ impl Rewritten<'_> {
         self.rewriting.add_hidden(&name, statement, self.origin)
     }
 
+    /// Adds a statement that no user sees, named after one of its operands and the `part` of that.
+    pub fn add_of(&mut self, operand: u32, part: &str, statement: Statement) -> TensorId {
+        let name = format!("{}.{part}", self.operand(operand).name);
+        self.rewriting.add_hidden(&name, statement, self.origin)
+    }
+
     /// One of its operands.
     pub fn operand(&self, number: u32) -> &Tensor {
         self.tensor(self.operands[number as usize])

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! y: f32[4] = [k: 4 | j: 8] sum A[p[k], j] * x[j]              with 5 elements of A: f32[9, 8] listed
-//! y.rows: f32[9] = [i: 9 | j: 8] sum A[i, j] * x[j];   y: f32[4] = [k: 4] y.rows[p[k]]
+//! A.rows: f32[9] = [i: 9 | j: 8] sum A[i, j] * x[j];   y: f32[4] = [k: 4] A.rows[p[k]]
 //!
 //! g: f32[8] = [j: 8 | k: 4] sum A[p[k], j] * c[k]
 //! g.row: i64[4] = [k: 4] within(p[k], 9);   g.names: i64[9] = [i: 9 | k: 4] sum 1 if i == g.row[k]
@@ -70,7 +70,13 @@ impl Lists {
             return None;
         }
         let rows = self.summed((name, origin), &rows, &read);
-        let rows = self.made(&format!("{name}.rows"), rows, origin);
+        // A place outside is reported as one of the tensor.
+        let tensor = self
+            .rewriting
+            .result()
+            .tensor(operands[row.operand as usize]);
+        let rows_of = format!("{}.rows", tensor.name);
+        let rows = self.made(&rows_of, rows, origin);
         Some(statement(second, &[operands, &[rows]].concat()))
     }
 

@@ -16,9 +16,10 @@ use super::conditions::one;
 use super::kernel::{element, factors, free_index, may_fault, over, times, zero};
 use ein_plan::{DType, Function, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar};
 
-/// A row that data name: the position of a read, and the extent that it is in.
+/// A row that data name: the position of a read of an operand, and the extent that it is in.
 #[derive(Clone, Copy)]
 pub(crate) struct Row {
+    pub(crate) operand: u32,
     pub(crate) position: NodeId,
     pub(crate) extent: u64,
 }
@@ -84,6 +85,7 @@ pub(crate) fn named_row(
     let (position, extent) = named.next()?;
     let is_only = named.next().is_none() && passes(depends[position.0 as usize]);
     is_only.then_some(Row {
+        operand: *operand,
         position: *position,
         extent: *extent,
     })

@@ -6,12 +6,12 @@
 //!
 //! ```text
 //! a: f32[9, 4] = [v: 9, h: 4 | e: 80, d: 8] sum w[e] * x[s[e], d] * W[d, h] if v == t[e]              with x: f32[9, 8]
-//! a.rows: f32[9, 4] = [e1: 9, h: 4 | d: 8] sum x[e1, d] * W[d, h]
-//! a: f32[9, 4] = [v: 9, h: 4 | e: 80] sum w[e] * a.rows[s[e], h] if v == t[e]
+//! x.rows: f32[9, 4] = [e1: 9, h: 4 | d: 8] sum x[e1, d] * W[d, h]
+//! a: f32[9, 4] = [v: 9, h: 4 | e: 80] sum w[e] * x.rows[s[e], h] if v == t[e]
 //! ```
 
 use crate::einsum::{Program, Rewriting, canonical};
-use crate::rules::gathered::{Apart, Terms, is_plain, named_row, rows_first, terms_first};
+use crate::rules::gathered::{Apart, Row, Terms, is_plain, named_row, rows_first, terms_first};
 use crate::rules::{factors, values_of_bits};
 use ein_plan::{Kernel, Reduction};
 
@@ -26,9 +26,10 @@ pub fn apart(program: &Program) -> Program {
         if kernel.reduction != Some(Reduction::Sum) || !is_float || !is_plain(kernel) {
             return None;
         }
-        if let Some(Apart { first, second }) = by_rows(kernel) {
+        if let Some((row, Apart { first, second })) = by_rows(kernel) {
             let first = canonical::statement(first, statement.operands);
-            let first = statement.add("rows", first);
+            // A place outside is reported as one of the operand.
+            let first = statement.add_of(row.operand, "rows", first);
             return Some(canonical::statement(second, &statement.operands_and(first)));
         }
         let terms = by_terms(kernel)?;
@@ -46,7 +47,7 @@ pub fn apart(program: &Program) -> Program {
 }
 
 /// The products with all rows, read where a row is named.
-fn by_rows(kernel: &Kernel) -> Option<Apart> {
+fn by_rows(kernel: &Kernel) -> Option<(Row, Apart)> {
     let mut all = factors(&kernel.graph, kernel.root).into_iter();
     all.find_map(|id| {
         let row = named_row(kernel, kernel.graph.node(id), |_| true)?;
@@ -54,7 +55,7 @@ fn by_rows(kernel: &Kernel) -> Option<Apart> {
         // A sum of a row alone is no product, and as soon done where it is named.
         let is_product = factors(&apart.first.graph, apart.first.root).len() > 1;
         let fits = is_product && is_shorter(kernel, [&apart.first, &apart.second]);
-        fits.then_some(apart)
+        fits.then_some((row, apart))
     })
 }
 

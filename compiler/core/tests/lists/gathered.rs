@@ -15,8 +15,8 @@ fn reductions_of_named_rows_are_rows_of_reductions() {
     input p: u32[4] = unbound
     input c: f32[4] = unbound
     input U: f32[60, 3] = unbound
-    hidden y.rows: f32[60, 3] = [e: 60, h: 3 | e1: 5] sum A.values[e1] * U[A.at1[e1], h] if e == A.at0[e1]
-    y: f32[4, 3] = [k: 4, h: 3] c[k] * y.rows[p[k], h]
+    hidden A.rows: f32[60, 3] = [e: 60, h: 3 | e1: 5] sum A.values[e1] * U[A.at1[e1], h] if e == A.at0[e1]
+    y: f32[4, 3] = [k: 4, h: 3] c[k] * A.rows[p[k], h]
     output y
     "#);
 }

@@ -15,13 +15,13 @@ fn becomes(statement: &str, expected: &str) {
 fn products_are_those_of_rows() {
     becomes(
         "y: f64[9, 7] = [v: 9, h: 7 | e: 80, d: 8] sum w[e] * x[s[e], d] * W[d, h] if v == t[e]",
-        "hidden y.rows: f64[9, 7] = [e1: 9, h: 7 | d: 8] sum x[e1, d] * W[d, h]\n\
-         y: f64[9, 7] = [v: 9, h: 7 | e: 80] sum w[e] * y.rows[s[e], h] if v == t[e]",
+        "hidden x.rows: f64[9, 7] = [e1: 9, h: 7 | d: 8] sum x[e1, d] * W[d, h]\n\
+         y: f64[9, 7] = [v: 9, h: 7 | e: 80] sum w[e] * x.rows[s[e], h] if v == t[e]",
     );
     becomes(
         "y: f64[80, 7] = [e: 80, h: 7 | d: 8] sum x[s[e], d] * W[d, h] * w[e]",
-        "hidden y.rows: f64[9, 7] = [e1: 9, h: 7 | d: 8] sum x[e1, d] * W[d, h]\n\
-         y: f64[80, 7] = [e: 80, h: 7] w[e] * y.rows[s[e], h]",
+        "hidden x.rows: f64[9, 7] = [e1: 9, h: 7 | d: 8] sum x[e1, d] * W[d, h]\n\
+         y: f64[80, 7] = [e: 80, h: 7] w[e] * x.rows[s[e], h]",
     );
 }
 
