@@ -65,14 +65,14 @@ impl Listed {
                 listing: OnceLock::new(),
             };
         }
-        let mut order: Vec<usize> = (0..places.len()).collect();
-        // Stable: doubles keep the order of the list.
-        order.sort_by_key(|at| places[*at]);
+        // Doubles keep the order of the list.
+        let mut order: Vec<(u64, usize)> = places.into_iter().zip(0..).collect();
+        order.sort_unstable();
         let mut firsts = Vec::new();
         let mut ends = Vec::new();
-        for (number, at) in order.iter().enumerate() {
-            if firsts.last() != Some(&places[*at]) {
-                firsts.push(places[*at]);
+        for (number, (place, _)) in order.iter().enumerate() {
+            if firsts.last() != Some(place) {
+                firsts.push(*place);
                 ends.push(number);
             }
         }
@@ -118,8 +118,8 @@ impl Listed {
                 break;
             }
             let mut counts = vec![0; *extent as usize];
-            for place in &self.places {
-                counts[(place / inner % extent) as usize] += 1;
+            for position in along(&self.places, inner, *extent) {
+                counts[position as usize] += 1;
             }
             dims.push(counts);
         }
@@ -195,8 +195,7 @@ impl Listed {
         let shape = &self.header.shape;
         let inner: u64 = shape[dim + 1..].iter().product();
         let (first, count) = (start as usize, length as usize);
-        let places = &self.places[first..first + count];
-        let positions = places.iter().map(|place| place / inner % shape[dim]);
+        let positions = along(&self.places[first..first + count], inner, shape[dim]);
         let mut data = Data::room(dtype, count);
         match &mut data {
             Data::U32(to) => to
@@ -242,6 +241,21 @@ impl Listed {
     }
 }
 
+/// The positions of ascending places along a dimension of this extent, each of whose positions has `inner` places that follow each other.
+fn along(places: &[u64], inner: u64, extent: u64) -> impl Iterator<Item = u64> + '_ {
+    // Neighbours mostly lie in one row: it is found once for all of them.
+    let (mut first, mut position) = (0, 0);
+    let length = if inner > 1 { inner } else { extent };
+    places.iter().map(move |place| {
+        if place - first >= length {
+            let number = place / length;
+            first = number * length;
+            position = number % extent;
+        }
+        if inner > 1 { position } else { place - first }
+    })
+}
+
 /// The bytes of some elements, if they are all there.
 fn data_range(data: &mut Data, first: usize, count: usize) -> Option<&mut [u8]> {
     let size = data.dtype().size();
@@ -260,15 +274,15 @@ fn fill(bytes: &mut [u8], dtype: DType, number: u64) {
     }
 }
 
-/// The sums of groups of values; a group is a range of `order`.
+/// The sums of groups of values; a group is a range of `order`, which has the number of each value behind its place.
 fn added<T: Copy>(
     values: &[T],
-    order: &[usize],
+    order: &[(u64, usize)],
     groups: &[std::ops::Range<usize>],
     add: impl Fn(T, T) -> T,
 ) -> Vec<T> {
     let sum = |group: &std::ops::Range<usize>| {
-        let mut members = order[group.clone()].iter().map(|at| values[*at]);
+        let mut members = order[group.clone()].iter().map(|(_, at)| values[*at]);
         members
             .by_ref()
             .next()
@@ -317,6 +331,18 @@ pub(crate) fn in_matrix(row: u64, column: u64, columns: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn places_have_positions_along_each_dimension() {
+        let shape = [3u64, 4, 5];
+        let places = [0, 1, 7, 19, 20, 24, 45, 59];
+        for dim in 0..3 {
+            let inner: u64 = shape[dim + 1..].iter().product();
+            let expected: Vec<u64> = places.map(|place| place / inner % shape[dim]).to_vec();
+            let found: Vec<u64> = along(&places, inner, shape[dim]).collect();
+            assert_eq!(found, expected);
+        }
+    }
 
     #[test]
     fn doubles_are_added_and_boxes_filled() {

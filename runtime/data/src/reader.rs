@@ -152,6 +152,14 @@ impl Reader {
         Ok(Some(self.list(unread, read)?.listing().clone()))
     }
 
+    /// How many elements the file lists; `None` if it holds all of them. Reads the list.
+    pub fn count_listed(&self) -> Result<Option<u64>, DataError> {
+        let Elements::Listed(unread, read) = &self.elements else {
+            return Ok(None);
+        };
+        Ok(Some(self.list(unread, read)?.count()))
+    }
+
     /// A column of the list of some rows, which are counted anew in that order: first by row, then in ascending order of places. There is room
     /// for `room` elements; what is left of it are zeros in the last row. Positions are of the type `dtype`, `U32` or `I64`.
     ///

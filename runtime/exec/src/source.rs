@@ -116,6 +116,22 @@ pub(crate) fn opened_list(
     Reader::open_as(&file, Some(dtype)).map_err(|error| RunError::data(ErrorKind::Data, error))
 }
 
+/// The list that a source is a column of, which has been read.
+pub(crate) fn list_of(source: &Source, options: &Options) -> Result<Option<Reader>, RunError> {
+    let Source::Listed {
+        tensor,
+        file,
+        dtype,
+        ..
+    } = source
+    else {
+        return Ok(None);
+    };
+    let reader = opened_list(tensor, file.as_ref(), *dtype, options)?;
+    (reader.count_listed()).map_err(|error| RunError::data(ErrorKind::Data, error))?;
+    Ok(Some(reader))
+}
+
 impl<'a> Origin<'a> {
     /// Of a tensor of that name, type and shape.
     fn of(
@@ -133,8 +149,7 @@ impl<'a> Origin<'a> {
         } = source
         {
             let reader = opened_list(tensor, file.as_ref(), *values, options)?;
-            let listed = reader.listed().map_err(failed)?;
-            if listed.map(|listed| listed.count) != shape.first().copied() {
+            if reader.count_listed().map_err(failed)? != shape.first().copied() {
                 let message = format!(
                     "{}: was changed after the program was planned: it lists another number of elements",
                     reader.path()

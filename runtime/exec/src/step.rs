@@ -27,6 +27,11 @@ impl Walker<'_> {
     }
 
     fn compute(&mut self, step: &Step) -> Result<Tuples, RunError> {
+        // The list before is let go after this one is there, which may be the same one.
+        self.list = match &step.operation {
+            Operation::Source { source, .. } => source::list_of(source, self.options)?,
+            _ => None,
+        };
         match &step.operation {
             Operation::Source { name, source } => {
                 let rounds: Vec<u64> = self.rounds.iter().map(|(_, round)| *round).collect();

@@ -21,6 +21,7 @@ use crate::session::feed::Feed;
 use crate::store::{Store, Tuples};
 use crate::{Options, Report, Traffic};
 use ein_comm::{Communicator, Counting, Moved};
+use ein_data::Reader;
 use ein_plan::{BlockId, Plan, RelationId, Step, Sweep};
 use rayon::ThreadPool;
 use std::collections::BTreeSet;
@@ -75,6 +76,8 @@ pub(crate) struct Walker<'a> {
     /// By loop: the rounds that it made when it was walked last.
     pub counts: Vec<u64>,
     pub schedule: &'a Schedule,
+    /// The list of elements that the source before this step is a column of, for its other columns.
+    pub list: Option<Reader>,
     /// What rests on disk.
     pub disk: Disk,
     /// How long all steps took.
@@ -113,6 +116,7 @@ impl<'a> Walker<'a> {
             made: vec![0; plan.repeats.len()],
             counts: vec![0; plan.repeats.len()],
             schedule,
+            list: None,
             disk: Disk::new(options.spill.clone(), Arc::clone(&options.device)),
             took: Duration::ZERO,
             begun: vec![],

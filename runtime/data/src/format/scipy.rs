@@ -173,15 +173,13 @@ impl Arrays<'_> {
             );
             return Err(self.wrong(key, what));
         }
-        let checked = numbers.iter().enumerate().map(|(at, number)| {
-            let inside = u64::try_from(*number).ok().filter(|n| *n < extent);
-            inside.ok_or_else(|| {
-                let what =
-                    format_args!("element {at} is {number}, which is not in 0 to {extent} - 1");
-                self.wrong(key, what)
-            })
-        });
-        checked.collect()
+        let outside = |number: &i64| u64::try_from(*number).map_or(true, |n| n >= extent);
+        if let Some(at) = numbers.iter().position(outside) {
+            let number = numbers[at];
+            let what = format_args!("element {at} is {number}, which is not in 0 to {extent} - 1");
+            return Err(self.wrong(key, what));
+        }
+        Ok(numbers.into_iter().map(|number| number as u64).collect())
     }
 
     /// The ranges of `groups` groups of `count` elements, of an array of their ends.
@@ -266,7 +264,7 @@ fn load(
             return on_diagonals(arrays, header, &data);
         }
     };
-    Ok(Listed::new(header.clone(), places, data.data().clone()))
+    Ok(Listed::new(header.clone(), places, data.into_data()))
 }
 
 /// The places of a list with an array for each dimension, or with one array of all.
