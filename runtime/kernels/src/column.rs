@@ -227,7 +227,7 @@ impl<T: Element> Job for Add<'_, T> {
     type Output = usize;
 
     #[inline(always)]
-    fn run(self) -> usize {
+    fn run<const BYTES: usize>(self) -> usize {
         let mut done = 0;
         loop {
             let next = self.strips.left(self.added + done);

@@ -222,7 +222,7 @@ impl<S: Copy, T: Copy, F: Fn(S) -> T> Job for There<'_, S, T, F> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<const BYTES: usize>(self) {
         let There {
             to,
             from,

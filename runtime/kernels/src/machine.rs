@@ -91,7 +91,7 @@ impl Job for Level<'_, '_, '_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<const BYTES: usize>(self) {
         self.machine.execute_here(self.level);
     }
 }

@@ -44,7 +44,7 @@ impl Job for Lanes<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<const BYTES: usize>(self) {
         let Lanes { to, from, by } = self;
         let near = power(-NEAR / 2)..power(NEAR / 2);
         // A multiplication and addition in one that the processor does not have would take far longer than a division.

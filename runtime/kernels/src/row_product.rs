@@ -110,7 +110,7 @@ impl<T: Float> Job for Part<'_, '_, T> {
     /// True if all rows are inside.
     type Output = bool;
     #[inline(always)]
-    fn run(self) -> bool {
+    fn run<const BYTES: usize>(self) -> bool {
         match self.differences {
             true => self.all(|a, b| (a - b).times(a - b)),
             false => self.all(T::times),

@@ -279,7 +279,7 @@ impl<T: Element> Task<'_, T> {
 impl<T: Element> Job for Task<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run(self) {
+    fn run<const BYTES: usize>(self) {
         match self.rows.rule.reduction {
             Reduction::Max | Reduction::ArgMax => self.extremes::<true>(),
             Reduction::Min | Reduction::ArgMin => self.extremes::<false>(),

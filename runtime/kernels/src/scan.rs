@@ -115,7 +115,10 @@ impl Running {
 
     /// Returns whether one value is reduced at each number of the reduced index, of a type whose totals can be taken as it is.
     fn is_of_values(&self, rule: Rule) -> bool {
-        let taken = matches!(rule.value, DType::F32 | DType::F64 | DType::I64);
+        let taken = matches!(
+            rule.value,
+            DType::F32 | DType::F64 | DType::I32 | DType::I64
+        );
         taken && self.reduced.is_empty() && self.lines.used > 0
     }
 

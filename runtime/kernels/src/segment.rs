@@ -275,6 +275,11 @@ impl<'a> Segment<'a> {
     pub(crate) fn set_integers(&mut self, at: usize, values: &[i64]) {
         match self {
             Segment::I64(v) => v[at..at + values.len()].copy_from_slice(values),
+            Segment::I32(v) => {
+                for (to, x) in v[at..at + values.len()].iter_mut().zip(values) {
+                    *to = *x as i32;
+                }
+            }
             _ => {
                 for (number, x) in values.iter().enumerate() {
                     self.set_integer(at + number, *x);

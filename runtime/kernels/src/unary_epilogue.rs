@@ -95,7 +95,7 @@ impl Job for Lanes<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<const BYTES: usize>(self) {
         let Known {
             function,
             scale,

@@ -7,12 +7,16 @@
 //! ```
 #![allow(unsafe_code)]
 
+/// Bytes of the vectors of AVX2, and of AVX-512.
+pub(crate) const WIDE: usize = 32;
+pub(crate) const WIDEST: usize = 64;
+
 /// Work that is compiled for each kind of processor.
 pub(crate) trait Job {
     /// What comes of it.
     type Output;
-    /// Does it; inlined, with all that it calls.
-    fn run(self) -> Self::Output;
+    /// Does it where the widest vectors have so many bytes; inlined, with all that it calls.
+    fn run<const BYTES: usize>(self) -> Self::Output;
 }
 
 /// Does a job in the widest instructions.
@@ -26,7 +30,7 @@ pub(crate) fn run<J: Job>(job: J) -> J::Output {
         // SAFETY: the processor has these instructions.
         return unsafe { run_avx2(job) };
     }
-    job.run()
+    job.run::<16>()
 }
 
 /// Whether vectors have 32 bytes or more, and can be multiplied and added to in one.
@@ -54,13 +58,13 @@ fn has_avx2() -> bool {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 fn run_avx2<J: Job>(job: J) -> J::Output {
-    job.run()
+    job.run::<WIDE>()
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
 fn run_avx512<J: Job>(job: J) -> J::Output {
-    job.run()
+    job.run::<WIDEST>()
 }
 
 #[cfg(target_arch = "x86_64")]

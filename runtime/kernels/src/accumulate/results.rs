@@ -132,7 +132,7 @@ impl Job for Merge<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<const BYTES: usize>(self) {
         use Reduction as R;
         let Merge { to, next } = self;
         let floats = to.float.iter_mut().zip(&next.float);

@@ -93,7 +93,7 @@ impl Job for Add<'_, '_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<const BYTES: usize>(self) {
         for strips in self.held.singles.chunks(HELD) {
             self.accumulator.add_strips(strips);
         }

@@ -15,55 +15,49 @@ use ein_plan::DType;
 use std::ops::Range;
 
 /// The present strip, to be added to the accumulator.
-pub(super) struct Strip<'r, 'p, 'a, 'm> {
+pub(super) struct Strip<'r, 'p, 'a, 'm, 'c, 's> {
     pub driver: &'r Driver<'p, 'a>,
     pub machine: &'r Machine<'m, 'a>,
     pub accumulator: &'r mut Accumulator,
+    /// Where the results are put that runs of its lanes are reduced into, each by itself, from an element of the columns on.
+    pub results: Option<(&'c mut [Segment<'s>], usize)>,
 }
 
-impl Job for Strip<'_, '_, '_, '_> {
+impl Job for Strip<'_, '_, '_, '_, '_, '_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
-        (self.driver).accumulate_here(self.machine, self.accumulator);
-    }
-}
-
-/// Each run of lanes of the present strip, to be reduced into a result, from an element of the columns on.
-pub(super) struct Runs<'r, 'p, 'a, 'm, 'c, 's> {
-    pub driver: &'r Driver<'p, 'a>,
-    pub machine: &'r Machine<'m, 'a>,
-    pub accumulator: &'r mut Accumulator,
-    pub to: (&'c mut [Segment<'s>], usize),
-}
-
-impl Job for Runs<'_, '_, '_, '_, '_, '_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        (self.driver).accumulate_runs_here(self.machine, self.accumulator, self.to);
-    }
-}
-
-impl Driver<'_, '_> {
-    /// Adds the present strip to the accumulator, in the instructions of the caller.
-    #[inline(always)]
-    fn accumulate_here(&self, machine: &Machine<'_, '_>, accumulator: &mut Accumulator) {
-        let (lanes, nest) = (machine.extents.lanes(), &self.program.nest);
-        let (each, points) = match nest.output_lanes {
-            true => (self.results(machine), self.points_of_row()),
-            false => (nest.fold, nest.fold),
+    fn run<const BYTES: usize>(self) {
+        let Strip {
+            driver,
+            machine,
+            accumulator,
+            mut results,
+        } = self;
+        let (lanes, nest) = (machine.extents.lanes(), &driver.program.nest);
+        let (each, points) = match (&results, nest.output_lanes) {
+            (Some(_), _) => (lanes / driver.results(machine).max(1), 0),
+            (None, true) => (driver.results(machine), driver.points_of_row()),
+            (None, false) => (nest.fold, nest.fold),
         };
         let (mut first, mut behind) = (0, 0);
         while first < lanes {
             let next = lanes.min(first + each);
-            self.add(machine, accumulator, (first..next, behind));
+            if results.is_some() {
+                accumulator.reset(1);
+            }
+            driver.add(machine, accumulator, (first..next, behind));
+            if let Some((columns, at)) = &mut results {
+                let carrier = accumulator.carrier(0);
+                driver.store(accumulator.rule, &carrier, columns, *at);
+                *at += 1;
+            }
             (first, behind) = (next, behind + points);
         }
     }
+}
 
+impl Driver<'_, '_> {
     /// How many points of the reduction, all of it counted, lie between two rows of a strip; only argmax and argmin look at them.
     fn points_of_row(&self) -> usize {
         let nest = &self.program.nest;
@@ -72,25 +66,6 @@ impl Driver<'_, '_> {
             .map(|index| self.ranges.len() - 1 - index);
         let extents = self.extents.iter().rev().take(indices_behind.unwrap_or(0));
         extents.product::<i64>() as usize
-    }
-
-    /// Reduces each run of lanes of the present strip into a result, from element `at` of the columns on.
-    #[inline(always)]
-    fn accumulate_runs_here(
-        &self,
-        machine: &Machine<'_, '_>,
-        accumulator: &mut Accumulator,
-        (columns, at): (&mut [Segment<'_>], usize),
-    ) {
-        let results = self.results(machine);
-        let points = machine.extents.lanes() / results.max(1);
-        for result in 0..results {
-            accumulator.reset(1);
-            let lanes = result * points..(result + 1) * points;
-            self.add(machine, accumulator, (lanes, 0));
-            let carrier = accumulator.carrier(0);
-            self.store(accumulator.rule, &carrier, columns, at + result);
-        }
     }
 
     /// Adds some lanes to the accumulator, the first of which is so many points behind the first one of the strip.

@@ -8,7 +8,7 @@
 
 use super::Driver;
 use super::held::Held;
-use super::strip::{Runs, Strip};
+use super::strip::Strip;
 use crate::accumulate::Accumulator;
 use crate::column::{Column, Passage, SideReduction};
 use crate::machine::Machine;
@@ -44,11 +44,11 @@ impl<'p, 'a> Driver<'p, 'a> {
             let lanes = self.results(machine);
             match rule {
                 Some(_) if self.program.nest.several() => {
-                    wide::run(Runs {
+                    wide::run(Strip {
                         driver: self,
                         machine,
                         accumulator,
-                        to: (&mut columns, at),
+                        results: Some((&mut columns, at)),
                     });
                 }
                 Some(_) => accumulator.store(lanes, self.finish, (&mut columns, at)),
@@ -166,6 +166,7 @@ impl<'p, 'a> Driver<'p, 'a> {
                         driver: self,
                         machine: &machine,
                         accumulator: &mut accumulator,
+                        results: None,
                     });
                 }
                 if let Ahead::Soon(soon) = self.ahead {

@@ -65,7 +65,7 @@ impl Job for Distances<'_> {
     type Output = bool;
 
     #[inline(always)]
-    fn run(self) -> bool {
+    fn run<const BYTES: usize>(self) -> bool {
         let Position {
             start,
             length,

@@ -88,9 +88,9 @@ impl<T: Number> Task<'_, T> {
 
     /// Computes the box.
     #[inline(always)]
-    pub(super) fn run<R: Rule, const W: usize, const N: usize>(self, rule: R) {
+    pub(super) fn run<R: Rule, const BYTES: usize, const W: usize, const N: usize>(self, rule: R) {
         match self.pairs.way {
-            PairwiseLoops::Blocks => self.blocks::<R, W, N>(rule),
+            PairwiseLoops::Blocks => self.blocks::<R, BYTES, W, N>(rule),
             PairwiseLoops::Lines | PairwiseLoops::LinesToOne => self.lines(rule),
             PairwiseLoops::Sums => self.sums(rule),
         }
@@ -196,7 +196,7 @@ impl<T: Number> Task<'_, T> {
     }
 
     #[inline(always)]
-    fn blocks<R: Rule, const W: usize, const N: usize>(mut self, rule: R) {
+    fn blocks<R: Rule, const BYTES: usize, const W: usize, const N: usize>(mut self, rule: R) {
         let pairs = self.pairs;
         let to = std::mem::take(&mut self.to);
         let steps = self.steps();
@@ -246,7 +246,7 @@ impl<T: Number> Task<'_, T> {
                         }
                     }
                     let strip = &strip[..high * terms.len()];
-                    for (start, wide) in panels {
+                    for (start, is_wide) in panels {
                         let panel = &packed.0[start * terms.len()..];
                         let mut put = Put {
                             to: &mut *to,
@@ -256,11 +256,17 @@ impl<T: Number> Task<'_, T> {
                             contiguous,
                             divisor: pairs.divisor,
                         };
-                        match (*wide, high == HIGH) {
-                            (true, true) => block::<T, R, HIGH, W>(rule, strip, panel, &mut put),
-                            (true, false) => block::<T, R, 1, W>(rule, strip, panel, &mut put),
-                            (false, true) => block::<T, R, HIGH, N>(rule, strip, panel, &mut put),
-                            (false, false) => block::<T, R, 1, N>(rule, strip, panel, &mut put),
+                        // Wide panels are cut for the widest vectors alone.
+                        if const { BYTES == wide::WIDEST } && *is_wide {
+                            match high == HIGH {
+                                true => block::<T, R, HIGH, W>(rule, strip, panel, &mut put),
+                                false => block::<T, R, 1, W>(rule, strip, panel, &mut put),
+                            }
+                        } else {
+                            match high == HIGH {
+                                true => block::<T, R, HIGH, N>(rule, strip, panel, &mut put),
+                                false => block::<T, R, 1, N>(rule, strip, panel, &mut put),
+                            }
                         }
                     }
                     row += high;
@@ -334,20 +340,16 @@ fn block<T: Number, R: Rule, const H: usize, const W: usize>(
     put: &mut Put<'_, T>,
 ) {
     let (x, y) = (strip.as_chunks::<H>().0, panel.as_chunks::<W>().0);
-    if T::WIDE || x.len() <= RUN {
-        let sums = terms::<T, R, H, W>(rule, x, y);
-        for (h, sums) in sums.iter().enumerate() {
-            if put.divisor == 1.0 {
-                put.row(h, sums);
-            } else {
-                put.wide_row(h, &sums.map(T::to_f64));
-            }
-        }
-        return;
-    }
+    let run = if T::WIDE { x.len().max(1) } else { RUN };
     let mut totals = [[0.0; W]; H];
-    for (number, (x, y)) in x.chunks(RUN).zip(y.chunks(RUN)).enumerate() {
+    for (number, (x, y)) in x.chunks(run).zip(y.chunks(run)).enumerate() {
         let sums = terms::<T, R, H, W>(rule, x, y);
+        if strip.len() <= run * H && put.divisor == 1.0 {
+            for (h, sums) in sums.iter().enumerate() {
+                put.row(h, sums);
+            }
+            return;
+        }
         for h in 0..H {
             for w in 0..W {
                 let sum = sums[h][w].to_f64();

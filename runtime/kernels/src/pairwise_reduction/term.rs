@@ -193,7 +193,7 @@ pub(super) fn part_of_line<'t, T: Number>(
 impl<T: Number> Job for Part<'_, T> {
     type Output = f64;
     #[inline(always)]
-    fn run(self) -> f64 {
+    fn run<const BYTES: usize>(self) -> f64 {
         let Part { x, terms, .. } = self;
         with_rule!(self.term, rule => match self.y {
             Seconds::Each(y) => T::line(rule, terms, true, x, y),
@@ -214,16 +214,16 @@ pub(super) fn line<T: Number, R: Rule>(rule: R, far: bool, x: &[T], y: Seconds<'
 #[inline(always)]
 fn parts<T: Number, R: Rule>(rule: R, far: bool, x: &[T], y: &[T]) -> f64 {
     let terms = x.len();
-    let mut parts = x.chunks(LINE).zip(y.chunks(LINE));
-    let Some((x, y)) = parts.next() else {
-        return rule.start::<f64>();
-    };
-    let mut sum = T::line(rule, terms, far, x, y);
+    let mut total: Option<f64> = None;
     // No `fold`: where that is not inlined, its closure is compiled for any processor.
-    for (x, y) in parts {
-        sum = rule.join(sum, T::line(rule, terms, far, x, y));
+    for (x, y) in x.chunks(LINE).zip(y.chunks(LINE)) {
+        let next = T::line(rule, terms, far, x, y);
+        total = Some(match total {
+            None => next,
+            Some(total) => rule.join(total, next),
+        });
     }
-    sum
+    total.unwrap_or(rule.start())
 }
 
 #[inline(always)]

@@ -12,8 +12,8 @@ use crate::wide::Job;
 
 /// A type of elements with the widths of its panels.
 pub(crate) trait Paneled: Number {
-    /// Computes a box.
-    fn run<R: Rule>(task: Task<'_, Self>, rule: R);
+    /// Computes a box where the widest vectors have so many bytes.
+    fn run<R: Rule, const BYTES: usize>(task: Task<'_, Self>, rule: R);
     /// Columns as panels.
     fn pack(task: &Task<'_, Self>, batch: usize) -> Panels<Self>;
 }
@@ -22,8 +22,8 @@ macro_rules! panels {
     ($t:ty, $panel:literal, $narrow:literal) => {
         impl Paneled for $t {
             #[inline(always)]
-            fn run<R: Rule>(task: Task<'_, Self>, rule: R) {
-                task.run::<R, $panel, $narrow>(rule);
+            fn run<R: Rule, const BYTES: usize>(task: Task<'_, Self>, rule: R) {
+                task.run::<R, BYTES, $panel, $narrow>(rule);
             }
             fn pack(task: &Task<'_, Self>, batch: usize) -> Panels<Self> {
                 task.pack_to::<$panel, $narrow>(batch)
@@ -41,15 +41,18 @@ pub(super) struct Each<'t, T: Paneled>(pub Task<'t, T>);
 impl<T: Paneled> Job for Each<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run(self) {
-        of_rule(self.0.pairs.term, self);
+    fn run<const BYTES: usize>(self) {
+        of_rule(self.0.pairs.term, In::<T, BYTES>(self.0));
     }
 }
 
-impl<T: Paneled> OfRule for Each<'_, T> {
+/// A task where the widest vectors have so many bytes.
+struct In<'t, T: Paneled, const BYTES: usize>(Task<'t, T>);
+
+impl<T: Paneled, const BYTES: usize> OfRule for In<'_, T, BYTES> {
     type Output = ();
     #[inline(always)]
     fn call<R: Rule>(self, rule: R) {
-        T::run(self.0, rule);
+        T::run::<R, BYTES>(self.0, rule);
     }
 }

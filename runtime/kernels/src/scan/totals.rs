@@ -58,7 +58,10 @@ impl<'a> Lying<'a> {
             return None;
         }
         let data = operands[lie.operand].columns[lie.column].data();
-        if !matches!(data, Data::F32(_) | Data::F64(_) | Data::I64(_)) {
+        if !matches!(
+            data,
+            Data::F32(_) | Data::F64(_) | Data::I32(_) | Data::I64(_)
+        ) {
             return None;
         }
         let base = lie.first(ranges, &[]) as usize;
@@ -194,6 +197,7 @@ impl Lines {
         match lying.data {
             Data::F32(all) => self.reduced(rule, (&all[..], lying), (float, f64::from), to),
             Data::F64(all) => self.reduced(rule, (&all[..], lying), (float, |x| x), to),
+            Data::I32(all) => self.reduced(rule, (&all[..], lying), (integer, i64::from), to),
             Data::I64(all) => self.reduced(rule, (&all[..], lying), (integer, |x| x), to),
             _ => {}
         }
@@ -284,7 +288,7 @@ struct Strip<'t, 'a, T, A, W, O> {
 impl<T: Copy, A: Total, W: Fn(T) -> A, O: Operation<A>> Job for Strip<'_, '_, T, A, W, O> {
     type Output = ();
     #[inline(always)]
-    fn run(mut self) {
+    fn run<const BYTES: usize>(mut self) {
         let lines = self.lines;
         let mut totals = vec![self.start; self.width];
         self.repeat(0, lines.none, &totals);

@@ -207,7 +207,7 @@ impl<T: Copy, A: Copy, F: Fn(A, T) -> A + Copy> Job for Part<'_, '_, T, A, F> {
     /// Whether all places are in their list.
     type Output = bool;
     #[inline(always)]
-    fn run(self) -> bool {
+    fn run<const BYTES: usize>(self) -> bool {
         let Part {
             lines,
             x,

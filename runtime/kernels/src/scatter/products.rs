@@ -95,17 +95,47 @@ impl<'a> Products<'a> {
                 true => Table::whole(size, start),
                 false => Table::growing(size, start, &room),
             };
-            let inside = wide::run(Part {
-                products: self,
-                factors,
-                points: part * self.points / parts..(part + 1) * self.points / parts,
-                table: &mut table,
-                add: f,
-            });
+            let points = part * self.points / parts..(part + 1) * self.points / parts;
+            let inside = self.add(factors, points, &mut table, f);
             inside.map(|()| table)
         });
         let tables = tables.into_iter().collect::<Option<Vec<_>>>()?;
         Some(together(tables, size, start, f))
+    }
+
+    /// Adds the products of some points to a table; `None` if something is read outside, or places do not ascend.
+    fn add<T: Value + Into<A>, A: Copy>(
+        &self,
+        factors: &[Factor<'a, T>],
+        points: Range<usize>,
+        table: &mut Table<'_, A>,
+        f: impl Fn(A, A) -> A + Copy,
+    ) -> Option<()> {
+        let mut block = Block::default();
+        let places = self.solved.1 as usize;
+        for from in points.clone().step_by(BLOCK) {
+            wide::run(LookUp {
+                products: self,
+                factors,
+                points: from..points.end.min(from + BLOCK),
+                block: &mut block,
+            })?;
+            let (at, values) = (&block.at[..block.count], &block.values[..block.count]);
+            if !block.outside {
+                wide::run(Adding {
+                    at,
+                    values,
+                    table: &mut *table,
+                    add: f,
+                })?;
+                continue;
+            }
+            for (at, value) in at.iter().zip(values).filter(|(at, _)| **at < places) {
+                let sum = &mut table.at(*at, 1)?[0];
+                *sum = f(*sum, (*value).into());
+            }
+        }
+        Some(())
     }
 }
 
@@ -147,55 +177,80 @@ impl Sums for Products<'_> {
     }
 }
 
-/// A part of the points, to be added to a table.
-struct Part<'t, 'r, 'a, T, A, F> {
-    products: &'t Products<'a>,
-    factors: &'t [Factor<'a, T>],
-    points: Range<usize>,
+/// Points that are multiplied together, factor after factor.
+const BLOCK: usize = 512;
+
+/// Some products, to be added to a table.
+struct Adding<'t, 'r, T, A, F> {
+    at: &'t [usize],
+    values: &'t [T],
     table: &'t mut Table<'r, A>,
     add: F,
 }
 
-/// Points that are multiplied together, factor after factor.
-const BLOCK: usize = 512;
-
-impl<T: Value + Into<A>, A: Copy, F: Fn(A, A) -> A + Copy> Job for Part<'_, '_, '_, T, A, F> {
+impl<T: Copy + Into<A>, A: Copy, F: Fn(A, A) -> A + Copy> Job for Adding<'_, '_, T, A, F> {
+    /// None if places do not ascend.
     type Output = Option<()>;
     #[inline(always)]
-    fn run(self) -> Option<()> {
-        let (start, length) = self.products.solved;
-        let (first, rest) = self.factors.split_first()?;
-        let (mut values, mut places) = ([T::ZERO; BLOCK], [0i64; BLOCK]);
-        let mut at = [0usize; BLOCK];
-        let mut from = self.points.start;
-        while from < self.points.end {
-            let points = from..self.points.end.min(from + BLOCK);
-            let count = points.len();
-            from = points.end;
-            let (values, places) = (&mut values[..count], &mut places[..count]);
-            self.products.to.fill(points.clone(), places)?;
-            first.fill(points.clone(), values)?;
-            for factor in rest {
-                factor.times(points.clone(), values)?;
-            }
-            let mut outside = false;
-            for (at, place) in at.iter_mut().zip(&*places) {
-                *at = place.wrapping_sub(start) as usize;
-                outside |= *at >= length as usize;
-            }
-            if !outside {
-                self.table.add(&at[..count], values, self.add)?;
-                continue;
-            }
-            for (at, value) in at
-                .iter()
-                .zip(&*values)
-                .filter(|(at, _)| **at < length as usize)
-            {
-                let sum = &mut self.table.at(*at, 1)?[0];
-                *sum = (self.add)(*sum, (*value).into());
-            }
+    fn run<const BYTES: usize>(self) -> Option<()> {
+        self.table.add(self.at, self.values, self.add)
+    }
+}
+
+/// The products of some points, and where they go.
+struct Block<T> {
+    values: [T; BLOCK],
+    at: [usize; BLOCK],
+    count: usize,
+    /// True if a point goes to a place that is not in the output.
+    outside: bool,
+}
+
+impl<T: Value> Default for Block<T> {
+    fn default() -> Self {
+        Block {
+            values: [T::ZERO; BLOCK],
+            at: [0; BLOCK],
+            count: 0,
+            outside: false,
         }
+    }
+}
+
+/// Some points, of which products and places are looked up.
+struct LookUp<'t, 'a, T> {
+    products: &'t Products<'a>,
+    factors: &'t [Factor<'a, T>],
+    points: Range<usize>,
+    block: &'t mut Block<T>,
+}
+
+impl<T: Value> Job for LookUp<'_, '_, T> {
+    /// None if something is read outside.
+    type Output = Option<()>;
+    #[inline(always)]
+    fn run<const BYTES: usize>(self) -> Option<()> {
+        let LookUp { points, block, .. } = self;
+        let (start, length) = self.products.solved;
+        block.count = points.len();
+        let mut places = [0i64; BLOCK];
+        let (values, places) = (
+            &mut block.values[..points.len()],
+            &mut places[..points.len()],
+        );
+        self.products.to.fill(points.clone(), places)?;
+        let (first, rest) = self.factors.split_first()?;
+        first.fill(points.clone(), values)?;
+        for factor in rest {
+            factor.times(points.clone(), values)?;
+        }
+        // Kept apart, so that the loop has vectors.
+        let mut outside = false;
+        for (at, place) in block.at[..points.len()].iter_mut().zip(&*places) {
+            *at = place.wrapping_sub(start) as usize;
+            outside |= *at >= length as usize;
+        }
+        block.outside = outside;
         Some(())
     }
 }

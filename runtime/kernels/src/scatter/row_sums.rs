@@ -77,7 +77,7 @@ where
     /// True if all is read inside.
     type Output = bool;
     #[inline(always)]
-    fn run(mut self) -> bool {
+    fn run<const BYTES: usize>(mut self) -> bool {
         let mut lines = Lines {
             all: self.line.elements.all,
             firsts: vec![],

@@ -368,7 +368,7 @@ impl Job for Along<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<const BYTES: usize>(self) {
         let lanes = self.at.iter_mut().zip(self.values);
         if self.stride == 1 {
             for (at, value) in lanes {
@@ -398,7 +398,7 @@ impl<A: Copy, T: Copy + Into<A>, F: Fn(A, A) -> A + Copy> Job for Add<'_, '_, A,
     type Output = Option<()>;
 
     #[inline(always)]
-    fn run(self) -> Option<()> {
+    fn run<const BYTES: usize>(self) -> Option<()> {
         let Add {
             at,
             guard,
