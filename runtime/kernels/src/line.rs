@@ -26,6 +26,8 @@ pub(crate) struct Elements<'a, T> {
     pub(crate) all: &'a [T],
     /// The first point's, and how far the next one's are from there.
     at: (usize, usize),
+    /// How many points after each other have the same: the next ones are those of the point behind them.
+    shared: usize,
     /// At a row that data say: its number, the first row and their count, and the distance between rows.
     pub(crate) row: Option<(Looked<'a>, (i64, i64), usize)>,
 }
@@ -139,7 +141,7 @@ impl<'k, 'a> Sight<'k, 'a> {
             operand, column, ..
         } = lie;
         let all = T::of(self.operands[operand].columns[column].data())?;
-        let step = merged(&lie.steps, &self.of_point, &self.lengths)?;
+        let (step, shared) = self.step(&lie)?;
         let along = match self.of_line.iter().all(|i| lie.steps[*i] == 0) {
             true => 0,
             false => merged(&lie.steps, &self.of_line, &self.lengths)?,
@@ -160,7 +162,24 @@ impl<'k, 'a> Sight<'k, 'a> {
             }
         };
         let at = (lie.first(self.ranges, &[]) as usize, step);
-        Some((Elements { all, at, row }, along))
+        let elements = Elements {
+            all,
+            at,
+            shared,
+            row,
+        };
+        Some((elements, along))
+    }
+
+    /// How far an element is from that of the point before, and how many points after each other have the same one.
+    fn step(&self, lie: &StridedAccess) -> Option<(usize, usize)> {
+        let moves = |i: &usize| lie.steps[*i] != 0 && self.lengths[*i] > 1;
+        let Some(last) = self.of_point.iter().rposition(moves) else {
+            return Some((0, 1));
+        };
+        let (own, others) = self.of_point.split_at(last + 1);
+        let shared = others.iter().map(|i| self.lengths[*i]).product();
+        Some((merged(&lie.steps, own, &self.lengths)?, shared))
     }
 
     /// A product of a line and numbers.
@@ -194,10 +213,20 @@ impl<'k, 'a> Sight<'k, 'a> {
 }
 
 impl<T: Value> Elements<'_, T> {
+    /// The number of a point, points that have the same counted once.
+    #[inline(always)]
+    fn number(&self, point: usize) -> usize {
+        // Mostly there is nothing to divide.
+        match self.shared {
+            1 => point,
+            shared => point / shared,
+        }
+    }
+
     /// Where a point's elements begin; `None` if its row is outside.
     #[inline(always)]
     pub(crate) fn first(&self, point: usize) -> Option<usize> {
-        let at = self.at.0 + point * self.at.1;
+        let at = self.at.0 + self.number(point) * self.at.1;
         let Some((looked, (start, count), stride)) = &self.row else {
             return Some(at);
         };
@@ -216,7 +245,7 @@ impl<T: Value> Elements<'_, T> {
         to.clear();
         let Some((looked, (start, count), stride)) = &self.row else {
             return points.try_each(|_, point| {
-                to.push(first + point * step);
+                to.push(first + self.number(point) * step);
                 Some(())
             });
         };
@@ -231,7 +260,7 @@ impl<T: Value> Elements<'_, T> {
         }
         if step > 0 {
             points.try_each(|at, point| {
-                to[at] = to[at].wrapping_add(point * step);
+                to[at] = to[at].wrapping_add(self.number(point) * step);
                 Some(())
             })?;
         }
@@ -241,6 +270,12 @@ impl<T: Value> Elements<'_, T> {
     /// Changes a number by the element of each of some points; `None` if one is read outside.
     #[inline(always)]
     fn each(&self, points: Range<usize>, to: &mut [T], change: impl Fn(T, T) -> T) -> Option<()> {
+        if self.shared > 1 {
+            for (to, point) in to.iter_mut().zip(points) {
+                *to = change(*to, *self.all.get(self.first(point)?)?);
+            }
+            return Some(());
+        }
         let (first, step) = self.at;
         let Some((looked, (start, count), stride)) = &self.row else {
             let own = &self.all[first + points.start * step..];
@@ -316,7 +351,7 @@ impl<T: Value> Factor<'_, T> {
                 to.push(*x);
                 Some(())
             }),
-            Factor::Read(elements) if elements.row.is_none() => {
+            Factor::Read(elements) if elements.row.is_none() && elements.shared == 1 => {
                 points.of(elements.all, elements.at, to, |x| x);
                 Some(())
             }

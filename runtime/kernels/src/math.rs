@@ -12,6 +12,7 @@ mod circular;
 mod double;
 mod hyperbolic;
 mod inverse;
+mod length;
 mod power;
 mod remainder;
 mod single;
@@ -27,6 +28,7 @@ pub(crate) use double::{
 };
 pub(crate) use hyperbolic::{acosh_f64, asinh_f64, atanh_f64, cosh_f64, sinh_f64};
 pub(crate) use inverse::{acos_f64, asin_f64, atan_f64, atan2_f64};
+pub(crate) use length::hypot_f64;
 pub(crate) use power::{near_pow_f32, near_pow_f64, pow_f32, pow_f64};
 pub(crate) use remainder::{
     LARGEST_QUOTIENT_F32, LARGEST_QUOTIENT_F64, floordiv_f32, floordiv_f64, rem_f32, rem_f64,

@@ -217,7 +217,7 @@ macro_rules! floats {
                 }
                 Function::Pow => $power(to, a, b),
                 Function::Atan2 => in_double!(to, a, b => math::atan2_f64),
-                Function::Hypot => in_double!(to, a, b => libm::hypot),
+                Function::Hypot => in_double!(to, a, b => math::hypot_f64),
                 Function::Polygamma => in_double!(to, a, b => math::special::polygamma),
                 Function::Nextafter => direct!(to, a, b => $next),
                 Function::Min => zip(to, a, b, |x: $t, y: $t| {

@@ -208,3 +208,48 @@ fn lines_of_any_width_are_added_up() {
         }
     }
 }
+
+/// Lines and numbers that the points of a bag share.
+#[test]
+fn the_points_of_a_bag_add_one_line() {
+    let (places, bags, of_bag, width) = (40u64, 300u64, 7u64, 24u64);
+    let value = |e: usize| ((e * 37 + e / 3) % 29) as f64 - 11.0;
+    let place = |e: usize| ((e * e + 3 * e) % 43) as f64;
+    for term in ["a1[b, d]", "a1[b, d] * a2[b, k]", "a1[a3[b], d] * a4[b]"] {
+        for dims in [width, 1] {
+            let text = format!(
+                "(i64[{bags}, {of_bag}], f32[{bags}, {width}], f32[{bags}, {of_bag}], i64[{bags}], f32[{bags}]) [v: {places}, d: {dims} | b: {bags}, k: {of_bag}] f32 = sum {term} if a0[b, k] == v"
+            );
+            let kernel: Kernel = text.parse().unwrap_or_else(|e| panic!("{text}: {e:?}"));
+            let named = |e: usize| (e * 11 % 300) as f64;
+            let operands = [
+                owned(DType::I64, &[bags, of_bag], place),
+                owned(DType::F32, &[bags, width], value),
+                owned(DType::F32, &[bags, of_bag], value),
+                owned(DType::I64, &[bags], named),
+                owned(DType::F32, &[bags], value),
+            ];
+            let ranges = [(0, places), (0, dims), (0, bags), (0, of_bag)];
+            let got = run(&kernel, &ranges, &chunks(&operands), &Options::default()).unwrap();
+            let mut want = vec![0.0; (places * dims) as usize];
+            for b in 0..bags as usize {
+                for k in 0..of_bag as usize {
+                    let (at, to) = (b * of_bag as usize + k, place(b * of_bag as usize + k));
+                    for d in (0..dims as usize).filter(|_| to < places as f64) {
+                        let element = |row: usize| value(row * width as usize + d);
+                        let x = match term {
+                            "a1[b, d]" => element(b),
+                            "a1[b, d] * a2[b, k]" => element(b) * value(at),
+                            _ => element(named(b) as usize) * value(b),
+                        };
+                        want[to as usize * dims as usize + d] += x;
+                    }
+                }
+            }
+            let got: Vec<f64> = (0..want.len())
+                .map(|at| got[0].data().get(at).as_f64())
+                .collect();
+            assert!(got == want, "{text}");
+        }
+    }
+}

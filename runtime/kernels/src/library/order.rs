@@ -182,9 +182,9 @@ pub(super) fn largest(count: usize, chosen: usize, ranks: Ranks) -> Vec<i64> {
     found.into_iter().map(|(_, at)| at as i64).collect()
 }
 
-/// The `chosen` least ranks among some positions with their positions, and at most as many others.
+/// The `chosen` least ranks among some positions with their positions, in any order.
 fn first(part: Range<usize>, chosen: usize, ranks: Ranks) -> Vec<(u64, usize)> {
-    let room = (2 * chosen).max(1024);
+    let room = (4 * chosen).max(64);
     let mut found: Vec<(u64, usize)> = Vec::with_capacity(room);
     // Once so many are known, a value counts only if its rank is below theirs: equal ones stand behind them.
     let mut limit = u64::MAX;
@@ -200,6 +200,10 @@ fn first(part: Range<usize>, chosen: usize, ranks: Ranks) -> Vec<(u64, usize)> {
             found.truncate(chosen);
         }
     });
+    if found.len() > chosen {
+        found.select_nth_unstable(chosen - 1);
+        found.truncate(chosen);
+    }
     found
 }
 
