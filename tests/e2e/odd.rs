@@ -683,3 +683,34 @@ output w; output v; output u
         assert_eq!(said.stdout, "w = 0.328125\nv = 0.328125\nu = 0.0\n");
     }
 }
+
+/// Subnets of a net whose first layer looks words up in an embedding: in the product itself, and under a name.
+#[test]
+fn subnets_stand_behind_an_embedding() {
+    let net = |layer: &str| {
+        format!(
+            "
+dim N = 24
+input tok: i64[N] = uniform(0, 19)
+param E: f64[20, 10] = normal(0, 1)
+param U: f64[10, 7] = normal(0, 0.3)
+param W: f64[7, 3] = he_normal
+{layer}
+z[n,c] = u[n,j] * W[j,c]
+loss = mean[n,c] (z[n,c] - f64(c == tok[n] % 3))^2
+train {{ loss: loss; data: tok over N by 6; epochs: 2; optimizer: sgd(lr: 0.1); strategy: ist(local_steps: 2) }}
+output loss; output U
+"
+        )
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("p.ein").display().to_string();
+    let run = |layer: &str| {
+        std::fs::write(&program, net(layer)).unwrap();
+        einc(&["run", &program, "--sites", "2", "--progress", "none"]).success()
+    };
+    let inside = run("u[n,j] = relu(sum[d] E[tok[n],d] * U[d,j])");
+    let named = run("e[n,d] = E[tok[n],d]\nu[n,j] = relu(sum[d] e[n,d] * U[d,j])");
+    assert!(inside.stdout.starts_with("loss = "), "{inside}");
+    assert_eq!(inside.stdout, named.stdout);
+}

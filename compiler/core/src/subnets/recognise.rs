@@ -66,6 +66,15 @@ pub(super) struct About {
     data: Option<TensorId>,
 }
 
+/// The operands whose product is summed, by their numbers.
+#[derive(Default)]
+pub(super) struct Factors {
+    /// Those that are made of params alone.
+    pub(super) weights: Vec<u32>,
+    /// Those that depend on data.
+    pub(super) others: Vec<u32>,
+}
+
 /// Finds the neurons of a program whose first output is the loss; `params` are those that are trained.
 ///
 /// # Errors
@@ -199,18 +208,15 @@ impl<'a> Net<'a> {
         }
         for (id, tensor, kernel, operands) in self.statements() {
             self.positions(about, id, tensor, kernel, operands);
-            let contraction = self.contraction(kernel, operands);
+            let factors = self.contraction(kernel, operands).unwrap_or_default();
             for number in 0..kernel.indices.len() as u32 {
                 let index = IndexId(number);
                 let entry = about.entry(self.classes.of_index(id, index)).or_default();
                 let holds = |o: u32| bare_reads(kernel).contains_index(o, index);
-                let factors = contraction.iter().flatten();
-                let (of_weights, others): (Vec<u32>, Vec<u32>) =
-                    factors.partition(|o| self.is_weight(operands[**o as usize]));
-                let weight = of_weights.iter().find(|o| holds(**o));
-                let other = others.iter().any(|o| holds(*o));
+                let weight = factors.weights.iter().find(|o| holds(**o));
+                let other = factors.others.iter().any(|o| holds(*o));
                 if number < kernel.output_rank {
-                    if let (Some(weight), false) = (weight, others.is_empty() || other) {
+                    if let (Some(weight), false) = (weight, factors.others.is_empty() || other) {
                         entry.makers.insert(operands[*weight as usize]);
                     }
                 } else if let (Some(weight), true) = (weight, other) {
@@ -274,18 +280,25 @@ impl<'a> Net<'a> {
     }
 
     /// The operands that are factors of a sum of products; `None` if the statement is something else.
-    pub(super) fn contraction(&self, kernel: &Kernel, operands: &[TensorId]) -> Option<Vec<u32>> {
+    pub(super) fn contraction(&self, kernel: &Kernel, operands: &[TensorId]) -> Option<Factors> {
         if kernel.reduction != Some(Reduction::Sum) {
             return None;
         }
-        let (mut factors, mut open) = (vec![], vec![kernel.root]);
+        let is_weight = |operand: u32| self.is_weight(operands[operand as usize]);
+        let (mut factors, mut open) = (Factors::default(), vec![kernel.root]);
         while let Some(node) = open.pop() {
             match kernel.graph.node(node) {
                 Node::Apply(Function::Mul, arguments) => open.extend(arguments),
                 Node::Apply(Function::Neg, arguments) => open.extend(arguments),
                 Node::Apply(Function::Div, arguments) => open.extend(arguments.first()),
                 Node::Convert(argument) => open.push(*argument),
-                Node::Read { operand, .. } => factors.push(*operand),
+                // What data look up in a weight, such as a word's row of an embedding, is no weight.
+                Node::Read {
+                    operand, positions, ..
+                } => match is_weight(*operand) && !looks_up(&kernel.graph, positions) {
+                    true => factors.weights.push(*operand),
+                    false => factors.others.push(*operand),
+                },
                 // Another factor may be anything that is no weight.
                 _ => {
                     let mut below = vec![node];
@@ -293,9 +306,9 @@ impl<'a> Net<'a> {
                         let node = kernel.graph.node(node);
                         below.extend(node.arguments());
                         if let Node::Read { operand, .. } = node
-                            && !self.is_weight(operands[*operand as usize])
+                            && !is_weight(*operand)
                         {
-                            factors.push(*operand);
+                            factors.others.push(*operand);
                         }
                     }
                 }
@@ -414,6 +427,19 @@ impl<'a> Net<'a> {
             self.weights.on_data(id) && !weight.is_disjoint(&windows)
         })
     }
+}
+
+/// Returns true if a position is computed of values that are read.
+fn looks_up(graph: &Graph, positions: &[NodeId]) -> bool {
+    let mut open = positions.to_vec();
+    while let Some(node) = open.pop() {
+        let node = graph.node(node);
+        if matches!(node, Node::Read { .. }) {
+            return true;
+        }
+        open.extend(node.arguments());
+    }
+    false
 }
 
 /// The indices that a position is computed of.

@@ -31,16 +31,16 @@ impl Net<'_> {
         (kernel, operands): (&Kernel, &[TensorId]),
         wanted: &BTreeSet<Class>,
     ) -> Option<Sum> {
-        let factors = self.contraction(kernel, operands)?;
+        let weights = self.contraction(kernel, operands)?.weights;
         let of = |index: u32| self.classes.of_index(id, IndexId(index));
         let reduced = kernel.output_rank..kernel.indices.len() as u32;
         let neurons: Vec<u32> = reduced.filter(|i| wanted.contains(&of(*i))).collect();
         let first = *neurons.first()?;
         let reads = bare_reads(kernel);
-        let is_weight = |o: &&u32| self.is_weight(operands[**o as usize]);
-        let weights = || factors.iter().filter(is_weight);
-        let own = weights().find(|o| reads.contains_index(**o, IndexId(first)));
-        let weight = operands[*own.or_else(|| weights().next())? as usize];
+        let own = weights
+            .iter()
+            .find(|o| reads.contains_index(**o, IndexId(first)));
+        let weight = operands[*own.or_else(|| weights.first())? as usize];
         let mut made = (0..kernel.output_rank).map(of);
         Some(Sum {
             weight,
@@ -163,8 +163,8 @@ impl Net<'_> {
                 continue;
             }
             let weighed = self.contraction(kernel, operands).is_some_and(|factors| {
-                let mut factors = factors.iter().map(|o| operands[*o as usize]);
-                factors.any(|o| self.is_weight(o) && self.program.tensor(o).shape.len() > 1)
+                let mut weights = factors.weights.iter().map(|o| operands[*o as usize]);
+                weights.any(|weight| self.program.tensor(weight).shape.len() > 1)
             });
             if weighed {
                 continue;

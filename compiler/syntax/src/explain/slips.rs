@@ -268,6 +268,10 @@ impl Broken<'_> {
                     None => report,
                 }
             }
+            Token::CloseParen if self.called(before).is_some() => {
+                let name = self.called(before)?;
+                report.help(format!("indices stand in square brackets: `{name}[i] …`"))
+            }
             _ if matches!(found, Token::Reduction(_)) => {
                 report.help(format!("write `{a} * {b}[…] …` for the product"))
             }
@@ -280,17 +284,31 @@ impl Broken<'_> {
 
     /// The name in front of the bracket that ends at a token, if it is called like a function that other languages reduce by.
     fn reduced(&self, end: usize) -> Option<&str> {
+        let name = self.text(self.in_front(end)?);
+        elsewhere::function(name).map(|_| name)
+    }
+
+    /// The reduction in front of the bracket that ends at a token, if there are names and commas alone in it.
+    fn called(&self, end: usize) -> Option<&str> {
+        let name = self.in_front(end)?;
+        let mut inside = self.tokens[name + 2..end].iter();
+        let plain = inside.all(|l| matches!(l.token, Token::Path | Token::Comma));
+        let reduces = Reduction::from_name(self.text(name)).is_some();
+        (reduces && plain).then(|| self.text(name))
+    }
+
+    /// The token in front of the bracket that ends at a token.
+    fn in_front(&self, end: usize) -> Option<usize> {
         let mut depth = 0;
         let start = (0..=end).rev().find(|at| {
             match self.tokens[*at].token {
-                Token::CloseBracket => depth += 1,
-                Token::OpenBracket => depth -= 1,
+                Token::CloseBracket | Token::CloseParen => depth += 1,
+                Token::OpenBracket | Token::OpenParen => depth -= 1,
                 _ => {}
             }
             depth == 0
         })?;
-        let name = self.text(start.checked_sub(1)?);
-        elsewhere::function(name).map(|_| name)
+        start.checked_sub(1)
     }
 
     /// A sign that means something elsewhere, or in another language.

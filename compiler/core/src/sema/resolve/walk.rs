@@ -154,6 +154,14 @@ impl<'w, 'a> Walk<'w, 'a> {
         for (name, span) in std::mem::take(&mut self.pending) {
             if self.is_implicit(name) {
                 self.refer(name, span);
+            } else if let Found::Entity(id) = self.resolver.names.find(self.scope.file, name) {
+                let place = self.resolver.names.entity(id).name.span;
+                self.fail(
+                    Diagnostic::error("E0201", format!("`{name}` is no index"))
+                        .at(span, "an index is wanted here")
+                        .at(place, format!("`{name}` is defined here"))
+                        .help("`size(i)` is how far an index `i` runs; name one that stands in a position"),
+                );
             } else {
                 self.unit.failed = true;
                 let locals: Vec<&str> = self
@@ -344,8 +352,8 @@ impl<'w, 'a> Walk<'w, 'a> {
                             "the scalar is defined here",
                         );
                     }
+                    // It is bound all the same: what stands in its scope means the index.
                     self.fail(error.help("give the index another name"));
-                    return;
                 }
                 _ if name.contains('.') => {
                     self.unit.failed = true;

@@ -82,10 +82,15 @@ impl<'a> Walk<'_, 'a> {
                 self.depth -= 1;
             }
             ExprKind::Error => self.unit.failed = true,
-            _ => self.fail(
+            of => self.fail(
                 Diagnostic::error("E0304", "only a name or a call has positions")
                     .at(base.span, "this is an expression")
-                    .help("give it a name first: `t[i,j] = …`"),
+                    .help(match of {
+                        ExprKind::Access { .. } => {
+                            "all positions stand in one pair of brackets: `A[i,j]`"
+                        }
+                        _ => "give it a name first: `t[i,j] = …`",
+                    }),
             ),
         }
         for position in positions {

@@ -276,6 +276,9 @@ fn failure(failure: Failure, asked: &strategy::Rounds) -> Diagnostic {
         } => Diagnostic::error("E0628", format!("the neurons that `{neurons}` makes cannot be cut: {reason}"))
             .at(span(origin), "this needs all of them")
             .at(asked.span, "asked for here")
-            .help("name the layers that are to be cut, `neurons: [h]`; the others are averaged"),
+            .help(match asked.asked.names {
+                None => "name the layers that are to be cut, `neurons: [h]`; the others are averaged",
+                Some(_) => "name other layers; `strategy: local_sgd(steps: 10)` cuts none",
+            }),
     }
 }
