@@ -243,6 +243,36 @@ fn the_layout_of_a_state_is_settled_with_everything_in_its_rounds() {
 }
 
 #[test]
+fn a_state_is_summed_in_parts_behind_its_loop() {
+    // Every round broadcasts the state; behind the loop, the sums of its parts are enough.
+    let text = "input A: f64[700, 700] = unbound
+input x.0: f64[700] = unbound
+repeat t < 9 {
+  carry x.0 -> x.1
+  x: f64[700] = state 0 of t
+  x.1: f64[700] = [i: 700 | j: 700] sum A[i, j] * x[j]
+}
+x.last: f64[700] = last 0 of t
+s: f64[] = [| i: 700] sum x.last[i]
+output s
+";
+    let program = parse(text).unwrap();
+    let compiled = compile(&program, &Options::new(4), &|| false).unwrap();
+    let plan = &compiled.plan;
+    let moved = traffic::by_step(plan)
+        .into_iter()
+        .zip(plan.blocks_of_steps());
+    let behind: u64 = moved
+        .filter_map(|(sent, block)| block.is_none().then_some(sent.floats))
+        .sum();
+    assert!(behind <= 4, "{plan}");
+    assert_eq!(
+        compiled.chosen.price.transfer,
+        compiled.cost.transfer as f64
+    );
+}
+
+#[test]
 fn what_does_not_change_is_moved_once() {
     // B is wanted whole by every round; its broadcast stands outside.
     let text = "input A: f64[64, 64] = unbound

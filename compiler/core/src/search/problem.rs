@@ -12,7 +12,7 @@
 use super::transfer::ReadWindows;
 use super::windows::reads;
 use crate::cost::{Pace, flops_per_point};
-use crate::einsum::{Definition, LoopValue, Program, Role, TensorId};
+use crate::einsum::{Definition, LoopValue, Program, Role};
 use crate::ia::layout::WindowRead;
 use ein_plan::{IndexId, Kernel, Source};
 use std::collections::HashMap;
@@ -308,28 +308,10 @@ fn last_tensors(program: &Program) -> Vec<usize> {
     last
 }
 
-/// The tensor that a state is in its loop, if anything there reads it.
-fn state_of(program: &Program, value: LoopValue) -> Option<TensorId> {
-    let LoopValue::Last(block, number) = value else {
-        return None;
-    };
-    let state = Definition::Loop(LoopValue::State(block, number));
-    let mut numbered = (0u32..).zip(&program.tensors);
-    let found = numbered.find(|(_, tensor)| tensor.definition == state);
-    found.map(|(number, _)| TensorId(number))
-}
-
 /// A loop's value as a statement that copies what it is made of, without work. The rounds of what is collected cannot
 /// be told apart by where they are: that index has the extent of one round.
 fn copy(program: &Program, value: LoopValue, shape: &[u64]) -> Statement {
-    let from = match (value, state_of(program, value)) {
-        // Behind the loop a state is where it is in the loop.
-        (LoopValue::Last(..), Some(state)) => {
-            let same = (0..shape.len() as u32).map(Some).collect();
-            vec![(state, same)]
-        }
-        _ => program.carries(value),
-    };
+    let from = program.carries(value);
     let mut extents = shape.to_vec();
     for (extent, dim) in extents
         .iter_mut()
