@@ -64,11 +64,16 @@ fn products_of_two_files_are_those_of_dense_inputs() {
 /// Runs a program over `a.mtx` and `b.mtx`, 61 by 61, dense and over lists on any number of sites: the values are the same, and no plan has `A` or
 /// `B`. Returns the values.
 pub fn lists_give_what_dense_inputs_give(program: &str, names: &[&str]) -> Vec<Vec<f64>> {
+    lists_of_so_many([90, 110], program, names)
+}
+
+/// The same of so many elements in each of the files.
+pub fn lists_of_so_many(counts: [usize; 2], program: &str, names: &[&str]) -> Vec<Vec<f64>> {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     std::fs::write(at("p.ein"), program).unwrap();
-    std::fs::write(at("a.mtx"), few(61, 61, 90)).unwrap();
-    std::fs::write(at("b.mtx"), few(61, 61, 110)).unwrap();
+    std::fs::write(at("a.mtx"), few(61, 61, counts[0])).unwrap();
+    std::fs::write(at("b.mtx"), few(61, 61, counts[1])).unwrap();
     let values = |arguments: &[&str]| -> Vec<Vec<f64>> {
         let mut command = einc_command(&["run", "p.ein", "--seed", "3"]);
         for name in names {

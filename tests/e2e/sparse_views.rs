@@ -1,7 +1,7 @@
 //! Sparse files that are read at moved places, at rows and elements that data name, and in sums of which they make up a part.
 
 use crate::sparse_files::few;
-use crate::sparse_products::lists_give_what_dense_inputs_give;
+use crate::sparse_products::{lists_give_what_dense_inputs_give, lists_of_so_many};
 use einc_tests::{Tensor, einc_command, run};
 
 const VIEWS: &str = r#"
@@ -92,6 +92,51 @@ fn sums_in_part_over_lists_are_those_of_dense_inputs() {
     let dense = lists_give_what_dense_inputs_give(TERMS, &names);
     for (name, values) in names.iter().zip(&dense) {
         assert!(values.iter().any(|x| x.abs() > 0.01), "{name}");
+    }
+}
+
+const CONDITIONS: &str = r#"
+dim N
+input A: f64[N, N] = load("a.mtx")
+input B: f64[N, N] = load("b.mtx")
+param d: f64[N] = normal(0, 1)
+least[j] = min[i] where(A[i,j] != 0 or A[j,i] != 0, d[i], 7.5)
+most[j] = max[i] where(A[i,j] != 0 and B[i,j] == 0, d[i], -0.5)
+either[i] = any[j] (A[i,j] > 0 or B[j,i] > 0)
+degree[i] = sum[j] f64(A[i,j] != 0 or A[j,i] != 0) * d[j]
+common[i,j] = sum[k] where(A[i,k] != 0 and B[j,k] != 0, f64(1), f64(0))
+shared = sum[i,j] where(B[i,j] != 0, common[i,j], 0)
+pairs[i,j] = count[k] (A[k,i] > 0 and B[k,j] > 0)
+joined[i,j] = any[k] (A[i,k] != 0 and A[k,j] != 0)
+either_one[i] = f64(either[i])
+pairs_one[i,j] = f64(pairs[i,j])
+joined_one[i,j] = f64(joined[i,j])
+output least
+output most
+output either_one
+output degree
+output common
+output shared
+output pairs_one
+output joined_one
+"#;
+
+#[test]
+fn conditions_of_several_lists_are_those_of_dense_inputs() {
+    let names = [
+        "least",
+        "most",
+        "either_one",
+        "degree",
+        "common",
+        "shared",
+        "pairs_one",
+        "joined_one",
+    ];
+    let dense = lists_of_so_many([40, 45], CONDITIONS, &names);
+    for (name, values) in names.iter().zip(&dense) {
+        let changes = values.iter().any(|x| *x != values[0]);
+        assert!(changes || *name == "shared" && values[0] > 0.0, "{name}");
     }
 }
 

@@ -112,7 +112,6 @@ impl Lists {
             let root = || fill::values(&kernel.graph, values)[kernel.root.0 as usize];
             let fits = is_read
                 && matches!(node, Node::Apply(..))
-                && dtype != DType::Bool
                 && root().is_some_and(|root| {
                     let changes_nothing =
                         neutral.is_some_and(|neutral| fill::is_same(root, neutral));

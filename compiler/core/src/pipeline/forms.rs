@@ -12,6 +12,7 @@ use crate::einsum::{Definition, Program, Role};
 use crate::lists::choice::{self, FormChoice, Listed};
 use crate::lists::{Form, in_training, with_formats};
 use crate::search::seconds_alone;
+use crate::search::truth_products::multiplied;
 use ein_plan::Source;
 use ein_plan::source::Listing;
 use ein_plan::training::Training;
@@ -39,7 +40,8 @@ pub fn with_forms(
     let carried_out = |lists: &BTreeMap<String, Listing>| {
         let (program, training) = programs.clone();
         (
-            program.map(|program| with_formats(&program, lists)),
+            // Counts of two conditions are products, which go over lists.
+            program.map(|program| with_formats(&multiplied(&program), lists)),
             training.map(|training| in_training(training, lists)),
         )
     };

@@ -31,6 +31,7 @@ const WRITTEN: &[Pass] = &[
     search::recount::recounted,
     search::gathered_rows::apart,
     search::factors::factored,
+    search::inner_sums::first,
     search::means::as_sums,
     search::pairs::each_first,
     search::bands::windowed,

@@ -69,7 +69,7 @@ impl Window<'_> {
         let value = kernel.graph.dtype(kernel.root);
         let kept = match kernel.reduction? {
             Reduction::Max | Reduction::Min | Reduction::Any | Reduction::All => true,
-            Reduction::Sum => matches!(value, DType::F32 | DType::F64 | DType::I64),
+            Reduction::Sum => !matches!(value, DType::Bool),
             Reduction::Mean => matches!(value, DType::F32 | DType::F64) && kernel.guard.is_none(),
             _ => false,
         };

@@ -32,6 +32,7 @@ pub mod gathered_rows;
 pub mod greedy;
 pub mod group_positions;
 pub mod group_values;
+pub mod inner_sums;
 pub mod invariant;
 pub mod known;
 mod lifted;

@@ -1,7 +1,8 @@
 //! Scatters of sums: an index that has no say in where a value goes is summed before the scatter.
 //!
 //! A scatter adds every point where it belongs. Of points that differ in such an index alone, it would add each; their sum is one, and often a product of
-//! matrices, as in a transposed convolution. As with any reordered sum, rounding may differ. Must not know placements.
+//! matrices, as in a transposed convolution. As with any reordered sum, rounding may differ. A value that is computed and goes to several places, as that of
+//! a bag of words goes to each of them, is computed once. Must not know placements.
 //!
 //! ```text
 //! O: f32[9] = [p: 9 | y: 4, r: 2, c: 8] sum I[c, y] * W[c, r] if 2 * y + r == p
@@ -12,7 +13,7 @@ use super::meeting::Placed;
 use crate::einsum::{Program, Rewriting, TensorId, canonical};
 use crate::rules::{element, may_fault, over};
 use ein_plan::schedule::guard::conjuncts;
-use ein_plan::{IndexId, Kernel, NodeId};
+use ein_plan::{IndexId, Kernel, Node, NodeId};
 
 /// How many times as large as the operands and the result together the sums may be.
 const MOST_LARGER: u64 = 16;
@@ -65,7 +66,14 @@ impl Sums {
         // The scatter is a reduction of what is left.
         let some_left =
             (rank..kernel.indices.len()).any(|i| !sums.first.contains(&i) && extent(&i) > 1);
-        let fits = summed && some_left && size <= there.saturating_mul(MOST_LARGER);
+        let is_read = matches!(
+            kernel.graph.node(kernel.root),
+            Node::Read { .. } | Node::Constant(_)
+        );
+        let is_shared = |i: usize| (says & !value) >> i & 1 == 1 && extent(&i) > 1;
+        let of_place = solved.iter().any(|index| value >> index.0 & 1 == 1);
+        let shared = !is_read && !of_place && (rank..kernel.indices.len()).any(is_shared);
+        let fits = (summed || shared) && some_left && size <= there.saturating_mul(MOST_LARGER);
         (fits && !may_fault(&sums.terms(kernel).canonical())).then_some(sums)
     }
 
@@ -73,6 +81,7 @@ impl Sums {
     fn terms(&self, kernel: &Kernel) -> Kernel {
         let mut terms = kernel.clone();
         terms.guard = None;
+        terms.reduction = terms.reduction.filter(|_| !self.first.is_empty());
         terms.output = vec![kernel.graph.dtype(kernel.root)];
         terms.output_rank = self.own.len() as u32;
         let all: Vec<usize> = self.own.iter().chain(&self.first).copied().collect();

@@ -1,7 +1,8 @@
-//! Counts of points at which two conditions hold, as products of matrices of truths.
+//! Counts of points at which two conditions hold, and whether there is such a point, as products of matrices of truths.
 //!
 //! `count[n] (a[n, i] and b[n, j])` looks at every point for each pair. As numbers, the truths of `a` and of `b` are matrices, and the count is their
-//! product. In f64 that is exact for as many points as there can be. Must not know placements.
+//! product. In f64 that is exact for as many points as there can be. `any[n] (a[n, i] and b[n, j])` asks only if the product is more than 0, for
+//! which f32 is enough; `all[n] (a[n, i] or b[n, j])` asks if no point has neither. Must not know placements.
 //!
 //! ```text
 //! y: i64[9, 9] = [i: 9, j: 9 | n: 90] sum 1 if and(x[n, i] > 0, x[n, j] > 0)
@@ -17,10 +18,11 @@ use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId, Reduction, Scalar};
 /// The fewest values of the indices that one of the conditions alone depends on.
 const LEAST: u64 = 4;
 
-/// Returns the program in which such counts are products.
+/// Returns the program in which such counts and questions are products.
 pub fn multiplied(program: &Program) -> Program {
     Rewriting::of_statements(program, |mut statement| {
         let product = product(statement.kernel)?;
+        let truth = product.graph.dtype(product.root);
         let product = canonical::statement(product, statement.operands);
         let product = statement.add("product", product);
         let kernel = statement.kernel;
@@ -28,9 +30,15 @@ pub fn multiplied(program: &Program) -> Program {
         let all: Vec<usize> = (0..kernel.output_rank as usize).collect();
         let mut count = elementwise(kernel);
         let (graph, operands) = (&mut count.graph, &mut count.operands);
-        let found = element((&mut *graph, operands), kernel, &all, DType::F64);
-        count.root = match dtype {
-            DType::F64 => found,
+        let found = element((&mut *graph, operands), kernel, &all, truth);
+        let compared = |graph: &mut Graph, function| {
+            let none = graph.add(Node::Constant(Scalar::Float(0.0)), truth);
+            graph.add(Node::Apply(function, vec![found, none]), DType::Bool)
+        };
+        count.root = match kernel.reduction {
+            Some(Reduction::Any) => compared(graph, Function::Gt),
+            Some(Reduction::All) => compared(graph, Function::Eq),
+            _ if dtype == truth => found,
             _ => graph.add(Node::Convert(found), dtype),
         };
         Some(canonical::statement(
@@ -43,21 +51,28 @@ pub fn multiplied(program: &Program) -> Program {
 /// The product of the truths of two conditions.
 fn product(kernel: &Kernel) -> Option<Kernel> {
     let dtype = kernel.graph.dtype(kernel.root);
-    let is_count = kernel.reduction == Some(Reduction::Sum) && kernel.finish;
-    let few = kernel.indices.len() < 128;
-    if !few || !is_count || kernel.output != [dtype] || may_fault(kernel) {
+    let plain = kernel.finish && kernel.output == [dtype] && kernel.indices.len() < 128;
+    if !plain || may_fault(kernel) {
         return None;
     }
     let mut product = guarded(kernel)?;
-    let one = match product.graph.node(product.root) {
+    // For `all`, those points are counted at which its condition does not hold.
+    let counts = match product.graph.node(product.root) {
         Node::Constant(Scalar::Int(one)) => *one == 1,
         Node::Constant(Scalar::Float(one)) => *one == 1.0,
+        Node::Constant(Scalar::Bool(holds)) => *holds == (kernel.reduction == Some(Reduction::Any)),
         _ => false,
     };
-    let guard = product.guard.filter(|_| one)?;
+    let guard = product.guard.filter(|_| counts)?;
     if !product.passed_over().is_empty() || product.scanned().is_some() {
         return None;
     }
+    // What is more than 0 stays so, however it is rounded.
+    let truth = match kernel.reduction? {
+        Reduction::Sum => DType::F64,
+        Reduction::Any | Reduction::All => DType::F32,
+        _ => return None,
+    };
     let graph = &product.graph;
     let depends = graph.dependencies();
     let output = (1u128 << product.output_rank) - 1;
@@ -81,9 +96,10 @@ fn product(kernel: &Kernel) -> Option<Kernel> {
         return None;
     }
     let graph = &mut product.graph;
-    let sides = [left, right].map(|side| as_number(graph, &side));
-    product.root = graph.add(Node::Apply(Function::Mul, sides.to_vec()), DType::F64);
-    (product.guard, product.output) = (None, vec![DType::F64]);
+    let sides = [left, right].map(|side| as_number(graph, &side, truth));
+    product.root = graph.add(Node::Apply(Function::Mul, sides.to_vec()), truth);
+    (product.guard, product.output) = (None, vec![truth]);
+    product.reduction = Some(Reduction::Sum);
     Some(product)
 }
 
@@ -101,10 +117,10 @@ fn reads(graph: &Graph, node: NodeId) -> bool {
 }
 
 /// 1 where all of these conditions hold, else 0.
-fn as_number(graph: &mut Graph, conditions: &[NodeId]) -> NodeId {
+fn as_number(graph: &mut Graph, conditions: &[NodeId], truth: DType) -> NodeId {
     let both = |all, next| Node::Apply(Function::And, vec![all, next]);
     let all = conditions.iter().copied();
     let all = all.reduce(|all, next| graph.add(both(all, next), DType::Bool));
     let all = all.expect("a side of a product has a condition");
-    graph.add(Node::Convert(all), DType::F64)
+    graph.add(Node::Convert(all), truth)
 }

@@ -12,6 +12,7 @@ mod exact;
 mod gathered_rows;
 mod group_positions;
 mod groups;
+mod inner_sums;
 mod limits;
 mod long_windows;
 mod masked_products;

@@ -26,10 +26,26 @@ fn counts_are_products() {
 }
 
 #[test]
+fn questions_are_products() {
+    becomes(
+        "y: bool[9, 9] = [i: 9, j: 9 | n: 90] any and(X[n, i] > 3.0_f64, X[n, j] > 3.0_f64)",
+        "hidden y.product: f32[9, 9] = [i: 9, j: 9 | n: 90] sum f32(X[n, i] > 3.0_f64) * f32(X[n, j] > 3.0_f64)\n\
+         y: bool[9, 9] = [i: 9, j: 9] y.product[i, j] > 0.0",
+    );
+    becomes(
+        "y: bool[9, 9] = [i: 9, j: 9 | n: 90] all or(X[n, i] > 3.0_f64, not(and(k[n] > 2, X[n, j] > 3.0_f64)))",
+        "hidden y.product: f32[9, 9] = [i: 9, j: 9 | n: 90] sum f32(not(X[n, i] > 3.0_f64)) * f32(and(k[n] > 2, X[n, j] > 3.0_f64))\n\
+         y: bool[9, 9] = [i: 9, j: 9] y.product[i, j] == 0.0",
+    );
+}
+
+#[test]
 fn others_stay() {
     for statement in [
         // One condition, one matrix, groups, indices that are compared, values.
         "y: i64[9] = [i: 9 | n: 90] sum i64(and(X[n, i] > 3.0_f64, k[n] > 2))",
+        "y: bool[9, 9] = [i: 9, j: 9 | n: 90] any or(X[n, i] > 3.0_f64, X[n, j] > 3.0_f64)",
+        "y: bool[9, 9] = [i: 9, j: 9 | n: 90] all and(X[n, i] > 3.0_f64, X[n, j] > 3.0_f64)",
         "y: i64[9, 9] = [i: 9, j: 9 | n: 90] sum i64(X[n, i] > X[n, j])",
         "y: i64[9, 9] = [i: 9, j: 9 | n: 90] sum i64(and(k[n] == i, X[n, j] > 3.0_f64))",
         "y: i64[9, 9] = [i: 9, j: 9 | n: 90] sum i64(and(n > i, X[n, j] > 3.0_f64))",
