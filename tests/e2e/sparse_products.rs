@@ -67,7 +67,7 @@ pub fn lists_give_what_dense_inputs_give(program: &str, names: &[&str]) -> Vec<V
     lists_of_so_many([90, 110], program, names)
 }
 
-/// The same of so many elements in each of the files.
+/// Does this with so many elements in each of the files, see [`lists_give_what_dense_inputs_give`].
 pub fn lists_of_so_many(counts: [usize; 2], program: &str, names: &[&str]) -> Vec<Vec<f64>> {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);

@@ -67,7 +67,7 @@ fn product(kernel: &Kernel) -> Option<Kernel> {
     if !product.passed_over().is_empty() || product.scanned().is_some() {
         return None;
     }
-    // What is more than 0 stays so, however it is rounded.
+    // A count that is more than 0 stays so in f32, however it is rounded.
     let truth = match kernel.reduction? {
         Reduction::Sum => DType::F64,
         Reduction::Any | Reduction::All => DType::F32,

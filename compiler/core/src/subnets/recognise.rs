@@ -292,7 +292,7 @@ impl<'a> Net<'a> {
                 Node::Apply(Function::Neg, arguments) => open.extend(arguments),
                 Node::Apply(Function::Div, arguments) => open.extend(arguments.first()),
                 Node::Convert(argument) => open.push(*argument),
-                // What data look up in a weight, such as a word's row of an embedding, is no weight.
+                // A look-up by data in a weight, such as a word's row of an embedding, depends on data.
                 Node::Read {
                     operand, positions, ..
                 } => match is_weight(*operand) && !looks_up(&kernel.graph, positions) {

@@ -49,7 +49,7 @@ fn what_has_no_say_in_the_place_is_summed_before_the_scatter() {
         "hidden y.terms: f32[3, 4] = [r: 3, k: 4 | c: 8] sum I[c, k] * W[c, r]\n\
         y: f32[9] = [p: 9 | k: 4, r: 3] sum y.terms[r, k] if 2 * k + r == p",
     );
-    // What is computed for several places is computed once.
+    // A value that goes to several places is computed once.
     becomes(
         summed,
         "y: f32[9] = [p: 9 | k: 4, r: 3] sum x[k] / 100.0 if at[k] + r == p",
