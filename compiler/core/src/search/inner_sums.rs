@@ -1,4 +1,4 @@
-//! Sums of products with a computed factor that lacks a reduced index: what has that index is summed first.
+//! Sums of products with a computed factor that lacks a reduced index: the product of those that have it is summed first.
 //!
 //! In `sum[u, d] g[t, d] * exp(s[t, u] - z[t]) * V[u, d]`, which a gradient of attention is, each exponential would be computed for every `d`. The sum
 //! over `d` is a product of matrices, of which the outer sum reads one element beside each exponential. As with any reordered sum, rounding may
@@ -65,7 +65,7 @@ fn apart(kernel: &Kernel) -> Option<(Kernel, Kernel)> {
         let shape = operand.shape.iter();
         shape.fold(1u64, |n, extent| n.saturating_mul(*extent))
     });
-    if values_of_bits(kernel, left) > largest.max()?.saturating_mul(MOST_GROWTH) {
+    if own.len() < 2 || values_of_bits(kernel, left) > largest.max()?.saturating_mul(MOST_GROWTH) {
         return None;
     }
     let has = |bits: u128| (0..count).filter(move |at| bits >> at & 1 == 1);
