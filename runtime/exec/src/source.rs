@@ -12,7 +12,7 @@ use crate::store::Tuples;
 use ein_array::Array;
 use ein_data::{DataError, Reader};
 use ein_device::{Buffer, Device, Draw};
-use ein_plan::{DType, FileRef, ListColumn, Mesh, RelationType, Source};
+use ein_plan::{DType, FileRef, ListColumn, Mesh, Operation, RelationType, Source, Step};
 use rayon::prelude::*;
 use std::path::Path;
 
@@ -116,8 +116,12 @@ pub(crate) fn opened_list(
     Reader::open_as(&file, Some(dtype)).map_err(|error| RunError::data(ErrorKind::Data, error))
 }
 
-/// The list that a source is a column of, which has been read.
-pub(crate) fn list_of(source: &Source, options: &Options) -> Result<Option<Reader>, RunError> {
+/// The list that a source is a column of, which has been read, if the next step makes another column of it.
+pub(crate) fn list_for(
+    source: &Source,
+    next: Option<&Step>,
+    options: &Options,
+) -> Result<Option<Reader>, RunError> {
     let Source::Listed {
         tensor,
         file,
@@ -127,6 +131,16 @@ pub(crate) fn list_of(source: &Source, options: &Options) -> Result<Option<Reade
     else {
         return Ok(None);
     };
+    let is_shared = next.is_some_and(|next| match &next.operation {
+        Operation::Source {
+            source: Source::Listed { tensor: other, .. },
+            ..
+        } => other == tensor,
+        _ => false,
+    });
+    if !is_shared {
+        return Ok(None);
+    }
     let reader = opened_list(tensor, file.as_ref(), *dtype, options)?;
     (reader.count_listed()).map_err(|error| RunError::data(ErrorKind::Data, error))?;
     Ok(Some(reader))

@@ -27,16 +27,13 @@ impl Walker<'_> {
     }
 
     fn compute(&mut self, step: &Step) -> Result<Tuples, RunError> {
-        // The list before is let go after this one is there, which may be the same one.
-        self.list = match &step.operation {
-            Operation::Source { source, .. } => source::list_of(source, self.options)?,
-            _ => None,
-        };
         match &step.operation {
             Operation::Source { name, source } => {
                 let rounds: Vec<u64> = self.rounds.iter().map(|(_, round)| *round).collect();
                 let place = (self.comm.site(), &self.plan.mesh);
-                match self.feed {
+                let next = self.plan.steps.get(step.result.0 as usize + 1);
+                let list = source::list_for(source, next, self.options)?;
+                let made = match self.feed {
                     Some(feed) if source.is_given() => {
                         feed.tuples(name, &step.kind, place, self.options)
                     }
@@ -45,7 +42,10 @@ impl Walker<'_> {
                         let names = (name.as_str(), stream.as_deref().unwrap_or(name));
                         source::source(names, source, &step.kind, place, &rounds, self.options)
                     }
-                }
+                };
+                // The list before was there until now, since it may be the same one.
+                self.list = list;
+                made
             }
             Operation::LocalJoin {
                 inputs,

@@ -76,7 +76,7 @@ pub(crate) struct Walker<'a> {
     /// By loop: the rounds that it made when it was walked last.
     pub counts: Vec<u64>,
     pub schedule: &'a Schedule,
-    /// The list of elements that the source before this step is a column of, for its other columns.
+    /// The list of elements that the next step makes a column of, as the one before it did.
     pub list: Option<Reader>,
     /// What rests on disk.
     pub disk: Disk,

@@ -15,6 +15,7 @@ pub mod interpret;
 mod join;
 pub mod library;
 mod needed;
+pub(crate) mod nodes;
 pub mod parse;
 pub mod print;
 pub mod random;

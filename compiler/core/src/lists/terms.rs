@@ -15,9 +15,10 @@ use super::access::Access;
 use super::united::diagonal;
 use super::{Lists, fill};
 use crate::einsum::canonical::statement;
+use crate::einsum::nodes::needed;
 use crate::einsum::{Statement, TensorId};
 use crate::rules::conditions::chosen_factor;
-use crate::rules::{element, elementwise, may_fault, needed, over, times, values};
+use crate::rules::{element, elementwise, may_fault, over, times, values};
 use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId, Origin, Reduction, Scalar};
 
 /// Sums of more terms are left as they are.

@@ -32,6 +32,9 @@ pub fn with_forms(
     if formats.all == Some(Form::Dense) && formats.pinned.is_empty() {
         return (programs, vec![]);
     }
+    let (program, training) = programs;
+    // Counts of two conditions are products, which go over lists.
+    let programs = (program.map(|program| multiplied(&program)), training);
     let inputs = inputs(&programs, listed);
     let rates = match objective {
         Objective::Time(model) => model.compute,
@@ -40,8 +43,7 @@ pub fn with_forms(
     let carried_out = |lists: &BTreeMap<String, Listing>| {
         let (program, training) = programs.clone();
         (
-            // Counts of two conditions are products, which go over lists.
-            program.map(|program| with_formats(&multiplied(&program), lists)),
+            program.map(|program| with_formats(&program, lists)),
             training.map(|training| in_training(training, lists)),
         )
     };

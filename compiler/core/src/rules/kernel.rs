@@ -7,6 +7,7 @@
 //! ```
 
 use super::laws;
+use crate::einsum::nodes::needed;
 use ein_plan::{
     DType, Function, Graph as Expressions, Index, IndexId, Kernel, Node, NodeId, Operand,
     Reduction, Scalar,
@@ -157,19 +158,6 @@ fn interval(graph: &Expressions, position: NodeId, extents: &[u64]) -> Option<(i
     }
     let extent = |index: IndexId| extents[index.0 as usize];
     graph.as_affine(position)?.reach(extent, None)
-}
-
-/// By node: whether some nodes are, or need, it.
-pub(crate) fn needed(graph: &Expressions, nodes: &[NodeId]) -> Vec<bool> {
-    let mut needed = vec![false; graph.len()];
-    nodes.iter().for_each(|id| needed[id.0 as usize] = true);
-    for at in (0..graph.len()).rev() {
-        if needed[at] {
-            let node = graph.node(NodeId(at as u32));
-            node.arguments().for_each(|a| needed[a.0 as usize] = true);
-        }
-    }
-    needed
 }
 
 /// The indices that some nodes depend on, ascending.

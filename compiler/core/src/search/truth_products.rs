@@ -9,6 +9,7 @@
 //! y.product: f64[9, 9] = [i: 9, j: 9 | n: 90] sum (x[n, i] > 0 as f64) * (x[n, j] > 0 as f64);  y: i64[9, 9] = [i: 9, j: 9] y.product[i, j] as i64
 //! ```
 
+use crate::einsum::nodes::read;
 use crate::einsum::{Program, Rewriting, canonical};
 use crate::rules::conditions::guarded;
 use crate::rules::{element, elementwise, may_fault, values_of_bits};
@@ -92,7 +93,11 @@ fn product(kernel: &Kernel) -> Option<Kernel> {
     let own = [of_left & !of_right, of_right & !of_left];
     let is_small = own.map(|own| values_of_bits(&product, own) < LEAST);
     // Comparisons of indices alone bound what the loops go over.
-    if is_small.contains(&true) || !conditions.iter().all(|condition| reads(graph, *condition)) {
+    if is_small.contains(&true)
+        || !conditions
+            .iter()
+            .all(|condition| read(graph, &[*condition]))
+    {
         return None;
     }
     let graph = &mut product.graph;
@@ -101,19 +106,6 @@ fn product(kernel: &Kernel) -> Option<Kernel> {
     (product.guard, product.output) = (None, vec![truth]);
     product.reduction = Some(Reduction::Sum);
     Some(product)
-}
-
-/// Returns true if a value depends on data.
-fn reads(graph: &Graph, node: NodeId) -> bool {
-    let mut open = vec![node];
-    while let Some(node) = open.pop() {
-        let node = graph.node(node);
-        if matches!(node, Node::Read { .. }) {
-            return true;
-        }
-        open.extend(node.arguments());
-    }
-    false
 }
 
 /// 1 where all of these conditions hold, else 0.

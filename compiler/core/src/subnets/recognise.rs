@@ -10,6 +10,7 @@
 use super::Neurons;
 use super::classes::{Class, Classes, bare_reads};
 use super::weights::Weights;
+use crate::einsum::nodes::read;
 use crate::einsum::{Definition, Program, Role, Tensor, TensorId};
 use ein_plan::{Function, Graph, IndexId, Kernel, Node, NodeId, Origin, Reduction};
 use std::collections::{BTreeMap, BTreeSet};
@@ -295,7 +296,7 @@ impl<'a> Net<'a> {
                 // A look-up by data in a weight, such as a word's row of an embedding, depends on data.
                 Node::Read {
                     operand, positions, ..
-                } => match is_weight(*operand) && !looks_up(&kernel.graph, positions) {
+                } => match is_weight(*operand) && !read(&kernel.graph, positions) {
                     true => factors.weights.push(*operand),
                     false => factors.others.push(*operand),
                 },
@@ -427,19 +428,6 @@ impl<'a> Net<'a> {
             self.weights.on_data(id) && !weight.is_disjoint(&windows)
         })
     }
-}
-
-/// Returns true if a position is computed of values that are read.
-fn looks_up(graph: &Graph, positions: &[NodeId]) -> bool {
-    let mut open = positions.to_vec();
-    while let Some(node) = open.pop() {
-        let node = graph.node(node);
-        if matches!(node, Node::Read { .. }) {
-            return true;
-        }
-        open.extend(node.arguments());
-    }
-    false
 }
 
 /// The indices that a position is computed of.

@@ -9,6 +9,7 @@
 //! ```
 
 use super::reads::{Part, Windows, merged, parts};
+use crate::einsum::nodes::needed;
 use ein_plan::{Graph, Kernel, Node, NodeId};
 
 /// The kernel with one operand for each (operand, parts) pair that its reads need, and those pairs: by dimension, the part that a
@@ -19,7 +20,8 @@ pub fn split_operands(
     windows: &Windows<'_>,
 ) -> (Kernel, Vec<(u32, Vec<Part>)>) {
     let mut graph = Graph::default();
-    let needed = needed_nodes(kernel);
+    let roots: Vec<NodeId> = kernel.guard.into_iter().chain([kernel.root]).collect();
+    let needed = needed(&kernel.graph, &roots);
     let mut operands: Vec<(u32, Vec<Part>)> = vec![];
     for (id, node, _) in kernel.graph.iter() {
         if let Node::Read {
@@ -83,20 +85,4 @@ pub fn split_operands(
         ..kernel.clone()
     };
     (split.canonical(), operands)
-}
-
-/// Which nodes the root or the guard needs.
-fn needed_nodes(kernel: &Kernel) -> Vec<bool> {
-    let mut needed = vec![false; kernel.graph.len()];
-    for start in [Some(kernel.root), kernel.guard].into_iter().flatten() {
-        needed[start.0 as usize] = true;
-    }
-    for at in (0..needed.len()).rev() {
-        if needed[at] {
-            for argument in kernel.graph.node(NodeId(at as u32)).arguments() {
-                needed[argument.0 as usize] = true;
-            }
-        }
-    }
-    needed
 }
