@@ -188,3 +188,54 @@ fn an_index_may_have_the_name_of_a_tensor() {
     close(&found[0], &[14.0, 32.0]);
     close(&found[1], &[1.0 + 2.0 * 2.0 * 17.0, 4.0 + 2.0 * 2.0 * 35.0]);
 }
+
+#[test]
+fn narrow_numbers_wrap_where_conditions_ask_for_them() {
+    let text = "
+        input a: i64[4]
+        input p: i64[4]
+        u[i < 4]: u8[4] = where(u8(a[3 - i]) < 100, u8(1), u8(a[3 - i]))
+        v[i < 4]: u8[4] = where(u8(a[p[i]]) + u8(7) < i * 100, u8(1), u8(a[p[i]]))
+        w[i < 4]: i64[4] = where(u16(a[3 - i]) > 100, i64(u16(a[3 - i])), 1)
+        s = sum[i < 4] where(u8(a[3 - i]) < 100, 0, i64(u8(a[3 - i])))
+        output u; output v; output w; output s";
+    let a = [-5, 3, 250, -100];
+    let p = [2usize, 0, 3, 1];
+    let found = outputs(text, &|name, at| match name {
+        "a" => f64::from(a[at as usize]),
+        _ => p[at as usize] as f64,
+    });
+    let byte = |x: i32| f64::from(x as u8);
+    let turned = |x: i32| if byte(x) < 100.0 { 1.0 } else { byte(x) };
+    let u: Vec<f64> = (0..4).map(|i| turned(a[3 - i])).collect();
+    close(&found[0], &u);
+    let v = |i: usize| match byte(a[p[i]]) + 7.0 < (i * 100) as f64 {
+        true => 1.0,
+        false => byte(a[p[i]]),
+    };
+    close(&found[1], &(0..4).map(v).collect::<Vec<_>>());
+    let w = |i: usize| f64::from(a[3 - i] as u16).max(1.0);
+    let w = |i: usize| if w(i) > 100.0 { w(i) } else { 1.0 };
+    close(&found[2], &(0..4).map(w).collect::<Vec<_>>());
+    close(&found[3], &[u.iter().filter(|x| **x != 1.0).sum()]);
+}
+
+#[test]
+fn conditions_inside_of_conditions_are_asked_where_those_hold() {
+    let text = "
+        input a: i64[4]
+        input b: f64[300]
+        r[i < 4]: u8[4] = where(i > 0, where(u8(a[i - 1]) < 100, u8(1), u8(a[i - 1])), u8(0))
+        q[i < 4] = where(i > 0, where((sum[k < 2] a[i - 1] * k) < 100, sum[k < 3] (a[i - 1] + k), 0), 7)
+        g[i < 4] = where(i > 0, sum[k < u8(a[i - 1])] b[k], 7)
+        output r; output q; output g";
+    let a = [-5, 3, 250, -100];
+    let found = outputs(text, &|name, at| match name {
+        "a" => f64::from(a[at as usize]),
+        _ => at as f64,
+    });
+    close(&found[0], &[0.0, 251.0, 1.0, 250.0]);
+    close(&found[1], &[7.0, -12.0, 12.0, 0.0]);
+    let below = |n: f64| n * (n - 1.0) / 2.0;
+    close(&found[2], &[7.0, below(251.0), below(3.0), below(250.0)]);
+}

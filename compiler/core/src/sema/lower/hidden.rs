@@ -11,7 +11,7 @@ use crate::sema::{
     Checker,
     definitions::tensors::{Definition, SourceForm},
     expressions::arena::{ExprId, Form, TensorRef, Ty, VarId},
-    lower::parts::Builder,
+    lower::parts::{Builder, apply},
 };
 use ein_plan::{DType, Function, IndexId, Node, NodeId, Reduction, Scalar, Source};
 use einc_diag::Span;
@@ -108,6 +108,62 @@ impl Checker<'_> {
             self.apply(Function::Ge, vec![position, least], span)?,
             self.apply(Function::Lt, vec![position, size], span)?,
         ])
+    }
+
+    /// Where a hidden tensor is computed. Each part of a condition is looked at where those before it hold.
+    pub(crate) fn lower_condition(
+        &mut self,
+        program: &mut Program,
+        numbers: &HashMap<TensorRef, TensorId>,
+        builder: &mut Builder,
+        id: ExprId,
+    ) -> Option<NodeId> {
+        let form = self.arena.form(id);
+        let Form::Apply(Function::And, both) = &*form else {
+            return self.lower_node(program, numbers, builder, id, None);
+        };
+        let (before, next) = (both[0], both[1]);
+        let first = self.lower_condition(program, numbers, builder, before)?;
+        let under = Some(before).filter(|_| self.has_faulty_reduction(next));
+        let second = self.lower_node(program, numbers, builder, next, under)?;
+        if !self.is_faulty(next, true) {
+            return Some(apply(
+                builder,
+                Function::And,
+                vec![first, second],
+                DType::Bool,
+            ));
+        }
+        let no = Node::Constant(Scalar::Bool(false));
+        let no = builder.graph.add(no, DType::Bool);
+        let chosen = vec![first, second, no];
+        Some(apply(builder, Function::Select, chosen, DType::Bool))
+    }
+
+    /// The guards of a statement that is computed under a condition, as one, and the condition under which its values are read. Each guard is looked
+    /// at where those before it hold.
+    pub(crate) fn lower_guards(
+        &mut self,
+        program: &mut Program,
+        numbers: &HashMap<TensorRef, TensorId>,
+        builder: &mut Builder,
+        guards: &[ExprId],
+        condition: Option<ExprId>,
+    ) -> Option<(Option<ExprId>, Option<NodeId>)> {
+        let (mut path, mut all) = (condition, None);
+        for guard in guards {
+            let under = path.filter(|_| self.has_faulty_reduction(*guard));
+            let node = self.lower_node(program, numbers, builder, *guard, under)?;
+            all = Some(match all {
+                None => node,
+                Some(all) => apply(builder, Function::And, vec![all, node], DType::Bool),
+            });
+            path = Some(match path {
+                Some(path) => self.apply(Function::And, vec![path, *guard], builder.span)?,
+                None => *guard,
+            });
+        }
+        Some((path, all))
     }
 
     pub(crate) fn hidden(

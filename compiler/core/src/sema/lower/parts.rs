@@ -28,8 +28,6 @@ pub(crate) struct Builder {
     pub(crate) name: String,
     pub(crate) hidden: usize,
     pub(crate) span: Span,
-    /// The expression that the tensor stores.
-    pub(crate) root: ExprId,
 }
 
 impl Checker<'_> {
@@ -110,7 +108,12 @@ impl Checker<'_> {
 
     /// Returns whether an expression holds a reduction that could stop the run at a point that is not wanted.
     pub(crate) fn has_faulty_reduction(&mut self, id: ExprId) -> bool {
-        let mut open = vec![(id, false)];
+        self.is_faulty(id, false)
+    }
+
+    /// Returns whether an expression could stop the run at a point that is not wanted; outside of reductions only if `inside` says so.
+    pub(crate) fn is_faulty(&mut self, id: ExprId, inside: bool) -> bool {
+        let mut open = vec![(id, inside)];
         let mut seen = std::collections::HashSet::new();
         while let Some((id, inside)) = open.pop() {
             if !seen.insert((id, inside)) {

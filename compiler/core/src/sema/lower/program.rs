@@ -8,6 +8,7 @@
 //! y[n] = exp(x[n] - max[k] x[k])   =>   y.1 = max x[k];  y = exp(x[n] - y.1[])
 //! ```
 
+use crate::autodiff::read_diagonals;
 use crate::einsum::{self, Program, Role, TensorId};
 use crate::sema::{
     Checker,
@@ -67,8 +68,8 @@ impl<'a> Checker<'a> {
                     )
                 }
                 Definition::Statement { vars, root } => {
-                    let mut hidden = 0;
-                    self.lower_tensor(
+                    let (mut hidden, first) = (0, program.tensors.len());
+                    let id = self.lower_tensor(
                         &mut program,
                         &numbers,
                         (tensor.name.clone(), tensor.dtype, tensor.role, tensor.span),
@@ -76,7 +77,9 @@ impl<'a> Checker<'a> {
                         root,
                         &mut hidden,
                         None,
-                    )?
+                    )?;
+                    read_diagonals(&mut program, first);
+                    id
                 }
                 Definition::Loop(value) => {
                     let (value, block) = self.lower_value(&blocks, value)?;
@@ -178,7 +181,6 @@ impl<'a> Checker<'a> {
             name: name.clone(),
             hidden: *hidden,
             span,
-            root,
         };
         let sizes: Option<Vec<Size>> = builder.vars.iter().map(|var| self.extent(*var)).collect();
         self.check_elements(&sizes?, span)?;
@@ -192,30 +194,25 @@ impl<'a> Checker<'a> {
                 return self.lower_tensor(program, numbers, what, vars, root, hidden, condition);
             }
         }
-        let mut path = condition;
-        for guard in &guards {
-            path = Some(match path {
-                Some(path) => self.apply(Function::And, vec![path, *guard], span)?,
-                None => *guard,
-            });
-        }
-        let condition = match condition {
+        let on = match condition {
             Some(condition) => {
-                Some(self.lower_node(program, numbers, &mut builder, condition, None)?)
+                Some(self.lower_condition(program, numbers, &mut builder, condition)?)
             }
             None => None,
         };
-        let mut guard = None;
-        for next in guards {
-            let next = self.lower_node(program, numbers, &mut builder, next, None)?;
-            guard = Some(match guard {
-                None => next,
-                Some(guard) => apply(&mut builder, Function::And, vec![guard, next], DType::Bool),
-            });
-        }
+        let (path, mut guard) =
+            self.lower_guards(program, numbers, &mut builder, &guards, condition)?;
+        // It is stored in its type as it is.
+        let body = match &*self.arena.form(body) {
+            Form::Convert(value) if body == root => {
+                let ty = self.arena.ty(body);
+                self.arena.add(Form::Computed(*value), ty)
+            }
+            _ => body,
+        };
         let mut value = self.lower_node(program, numbers, &mut builder, body, path)?;
-        if let Some(condition) = condition {
-            (value, guard) = only_where(&mut builder, condition, value, guard);
+        if let Some(on) = on {
+            (value, guard) = only_where(&mut builder, on, value, guard);
         }
         *hidden = builder.hidden;
         let indices = self.indices(&builder.vars)?;
@@ -378,7 +375,7 @@ impl<'a> Checker<'a> {
             }
             Form::Convert(argument) => {
                 // A stored type in the middle of an expression is stored, so that it rounds as the text says.
-                if stored.is_narrow() && id != builder.root {
+                if stored.is_narrow() {
                     let needed = self.needed_where(id, condition, builder.span)?;
                     let tensor = self.hidden(program, numbers, builder, id, needed)?;
                     let node = self.read_hidden(builder, tensor, id, needed, compute)?;
