@@ -60,6 +60,7 @@ mod segment;
 mod shelter;
 mod store;
 mod stream;
+mod stretches;
 mod strided;
 mod unary_epilogue;
 mod update;

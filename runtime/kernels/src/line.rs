@@ -277,7 +277,7 @@ impl<T: Value> Elements<'_, T> {
             return Some(());
         }
         let (first, step) = self.at;
-        let Some((looked, (start, count), stride)) = &self.row else {
+        let Some((looked, within, stride)) = &self.row else {
             let own = &self.all[first + points.start * step..];
             match step {
                 1 => {
@@ -292,33 +292,52 @@ impl<T: Value> Elements<'_, T> {
             return Some(());
         };
         let mut rows = [0i64; ROWS];
-        let (start, count, stride) = (*start, *count as usize, *stride);
         for (part, to) in to.chunks_mut(ROWS).enumerate() {
             let begin = points.start + part * ROWS;
-            let rows = &mut rows[..to.len()];
-            looked.fill(begin..begin + to.len(), rows)?;
-            // All rows are looked at first, so that nothing is asked where elements are read.
-            let mut outside = false;
-            for row in &mut *rows {
-                *row = row.wrapping_sub(start);
-                outside |= *row as u64 >= count as u64;
-            }
+            let these = begin..begin + to.len();
             let own = self.all.get(first + begin * step..)?;
-            if outside || own.len() <= (to.len() - 1) * step + (count - 1) * stride {
-                return None;
+            if let Some(rows) = looked.lying(these.clone()) {
+                gathered(own, (rows, *within), (step, *stride), to, &change)?;
+                continue;
             }
-            // SAFETY: the number of a point is less than `to.len()`, and a row than `count`; the last such element is inside.
-            let element = |at: usize| unsafe { *own.get_unchecked(at) };
-            let points = to.iter_mut().zip(&*rows);
-            match (step, stride) {
-                (0, 1) => points.for_each(|(to, row)| *to = change(*to, element(*row as usize))),
-                _ => (points.enumerate()).for_each(|(number, (to, row))| {
-                    *to = change(*to, element(number * step + *row as usize * stride));
-                }),
-            }
+            let rows = &mut rows[..to.len()];
+            looked.fill(these, rows)?;
+            gathered(own, (rows, *within), (step, *stride), to, &change)?;
         }
         Some(())
     }
+}
+
+/// Changes the number of each point by the element at its row, of `count` from `start` on; `None` if a row is another one. Points are `step`
+/// elements apart, and rows `stride`.
+#[inline(always)]
+fn gathered<T: Copy, R: Copy + Into<i64>>(
+    own: &[T],
+    (rows, (start, count)): (&[R], (i64, i64)),
+    (step, stride): (usize, usize),
+    to: &mut [T],
+    change: impl Fn(T, T) -> T,
+) -> Option<()> {
+    let (rows, count) = (&rows[..to.len()], count as usize);
+    let place = |row: R| row.into().wrapping_sub(start) as usize;
+    // All rows are looked at first, so that nothing is asked where elements are read.
+    let mut outside = false;
+    for row in rows {
+        outside |= place(*row) >= count;
+    }
+    if outside || own.len() <= (to.len() - 1) * step + (count - 1) * stride {
+        return None;
+    }
+    // SAFETY: the number of a point is less than `to.len()`, and a row than `count`; the last such element is inside.
+    let element = |at: usize| unsafe { *own.get_unchecked(at) };
+    let points = to.iter_mut().zip(rows);
+    match (step, stride) {
+        (0, 1) => points.for_each(|(to, row)| *to = change(*to, element(place(*row)))),
+        _ => (points.enumerate()).for_each(|(number, (to, row))| {
+            *to = change(*to, element(number * step + place(*row) * stride));
+        }),
+    }
+    Some(())
 }
 
 impl<T: Value> Factor<'_, T> {

@@ -8,6 +8,7 @@
 
 use crate::Chunk;
 use crate::program::place_of;
+use crate::stretches;
 use ein_array::Data;
 use ein_plan::schedule::access::{Place, lie, merged};
 use ein_plan::{DType, Kernel, Node, NodeId};
@@ -221,6 +222,31 @@ impl<'a> Looked<'a> {
             }
         }
         Some(())
+    }
+
+    /// Finds where stretches of neighbours with one number as it lies end among some points; `None` if numbers do not lie beside each other.
+    #[inline(always)]
+    pub(crate) fn ends(
+        &self,
+        points: std::ops::Range<usize>,
+        to: &mut [u16; stretches::MOST],
+    ) -> Option<usize> {
+        let (first, 1) = self.at else {
+            return None;
+        };
+        let own = first + points.start..first + points.end;
+        Some(each!(&self.numbers, numbers => stretches::ends(&numbers[own], to)))
+    }
+
+    /// The numbers of some points, if they lie beside each other as `u32`.
+    #[inline(always)]
+    pub(crate) fn lying(&self, points: std::ops::Range<usize>) -> Option<&'a [u32]> {
+        match (self.numbers, self.at, &self.list) {
+            (Numbers::U32(numbers), (first, 1), None) => {
+                numbers.get(first + points.start..first + points.end)
+            }
+            _ => None,
+        }
     }
 
     /// The numbers of some points; `None` if one is read outside of its list.

@@ -8,12 +8,13 @@
 //! ```
 
 use super::strips::{MOST_TABLES, tables};
-use super::table::{GROWTH, Table, together};
+use super::table::{FEWEST, GROWTH, Table, together, total};
 use super::{Solved, Sums, parts};
 use crate::Chunk;
 use crate::line::{FACTORS, Factor, Sight, Value};
 use crate::looked::Looked;
 use crate::parallel;
+use crate::stretches::MOST;
 use crate::wide::{self, Job};
 use ein_plan::schedule::leaves::value;
 use ein_plan::{DType, Function, Kernel, Node, NodeId};
@@ -111,29 +112,27 @@ impl<'a> Products<'a> {
         table: &mut Table<'_, A>,
         f: impl Fn(A, A) -> A + Copy,
     ) -> Option<()> {
-        let mut block = Block::default();
-        let places = self.solved.1 as usize;
-        for from in points.clone().step_by(BLOCK) {
-            wide::run(LookUp {
-                products: self,
-                factors,
-                points: from..points.end.min(from + BLOCK),
-                block: &mut block,
+        let (mut places, mut values) = (Places::default(), [T::ZERO; MOST]);
+        for from in points.clone().step_by(MOST) {
+            let points = from..points.end.min(from + MOST);
+            wide::run(Find {
+                to: &self.to,
+                points: points.clone(),
+                places: &mut places,
             })?;
-            let (at, values) = (&block.at[..block.count], &block.values[..block.count]);
-            if !block.outside {
-                wide::run(Adding {
-                    at,
-                    values,
-                    table: &mut *table,
-                    add: f,
-                })?;
-                continue;
-            }
-            for (at, value) in at.iter().zip(values).filter(|(at, _)| **at < places) {
-                let sum = &mut table.at(*at, 1)?[0];
-                *sum = f(*sum, (*value).into());
-            }
+            wide::run(LookUp {
+                factors,
+                points: points.clone(),
+                values: &mut values,
+            })?;
+            wide::run(Adding {
+                products: self,
+                points,
+                places: &places,
+                values: &values,
+                table: &mut *table,
+                add: f,
+            })?;
         }
         Some(())
     }
@@ -177,52 +176,54 @@ impl Sums for Products<'_> {
     }
 }
 
-/// Points that are multiplied together, factor after factor.
-const BLOCK: usize = 512;
-
-/// Some products, to be added to a table.
-struct Adding<'t, 'r, T, A, F> {
-    at: &'t [usize],
-    values: &'t [T],
-    table: &'t mut Table<'r, A>,
-    add: F,
+/// Where some points go.
+struct Places {
+    /// Where stretches of points that go to one place end.
+    ends: [u16; MOST],
+    /// How many stretches there are; `None` if most have but a point or two.
+    stretches: Option<usize>,
+    /// Then the place of each point.
+    of_points: [i64; MOST],
 }
 
-impl<T: Copy + Into<A>, A: Copy, F: Fn(A, A) -> A + Copy> Job for Adding<'_, '_, T, A, F> {
-    /// None if places do not ascend.
-    type Output = Option<()>;
-    #[inline(always)]
-    fn run<const BYTES: usize>(self) -> Option<()> {
-        self.table.add(self.at, self.values, self.add)
-    }
-}
-
-/// The products of some points, and where they go.
-struct Block<T> {
-    values: [T; BLOCK],
-    at: [usize; BLOCK],
-    count: usize,
-    /// True if a point goes to a place that is not in the output.
-    outside: bool,
-}
-
-impl<T: Value> Default for Block<T> {
+impl Default for Places {
     fn default() -> Self {
-        Block {
-            values: [T::ZERO; BLOCK],
-            at: [0; BLOCK],
-            count: 0,
-            outside: false,
+        Places {
+            ends: [0; MOST],
+            stretches: None,
+            of_points: [0; MOST],
         }
     }
 }
 
-/// Some points, of which products and places are looked up.
+/// Some points, of which it is asked where they go.
+struct Find<'t, 'a> {
+    to: &'t Looked<'a>,
+    points: Range<usize>,
+    places: &'t mut Places,
+}
+
+impl Job for Find<'_, '_> {
+    /// None if something is read outside.
+    type Output = Option<()>;
+    #[inline(always)]
+    fn run<const BYTES: usize>(self) -> Option<()> {
+        let Find { to, points, places } = self;
+        let known = to.ends(points.clone(), &mut places.ends);
+        places.stretches = known.filter(|count| FEWEST * count <= points.len());
+        if places.stretches.is_none() {
+            let count = points.len();
+            to.fill(points, &mut places.of_points[..count])?;
+        }
+        Some(())
+    }
+}
+
+/// Some points, of which products are looked up.
 struct LookUp<'t, 'a, T> {
-    products: &'t Products<'a>,
     factors: &'t [Factor<'a, T>],
     points: Range<usize>,
-    block: &'t mut Block<T>,
+    values: &'t mut [T; MOST],
 }
 
 impl<T: Value> Job for LookUp<'_, '_, T> {
@@ -230,27 +231,59 @@ impl<T: Value> Job for LookUp<'_, '_, T> {
     type Output = Option<()>;
     #[inline(always)]
     fn run<const BYTES: usize>(self) -> Option<()> {
-        let LookUp { points, block, .. } = self;
-        let (start, length) = self.products.solved;
-        block.count = points.len();
-        let mut places = [0i64; BLOCK];
-        let (values, places) = (
-            &mut block.values[..points.len()],
-            &mut places[..points.len()],
-        );
-        self.products.to.fill(points.clone(), places)?;
+        let LookUp { points, values, .. } = self;
+        let values = &mut values[..points.len()];
         let (first, rest) = self.factors.split_first()?;
         first.fill(points.clone(), values)?;
         for factor in rest {
             factor.times(points.clone(), values)?;
         }
-        // Kept apart, so that the loop has vectors.
-        let mut outside = false;
-        for (at, place) in block.at[..points.len()].iter_mut().zip(&*places) {
-            *at = place.wrapping_sub(start) as usize;
-            outside |= *at >= length as usize;
+        Some(())
+    }
+}
+
+/// Products of some points, to be added to a table.
+struct Adding<'t, 'r, 'a, T, A, F> {
+    products: &'t Products<'a>,
+    points: Range<usize>,
+    places: &'t Places,
+    values: &'t [T; MOST],
+    table: &'t mut Table<'r, A>,
+    add: F,
+}
+
+impl<T: Copy + Into<A>, A: Copy, F: Fn(A, A) -> A + Copy> Job for Adding<'_, '_, '_, T, A, F> {
+    /// None if something is read outside, or places do not ascend.
+    type Output = Option<()>;
+    #[inline(always)]
+    fn run<const BYTES: usize>(self) -> Option<()> {
+        let Adding {
+            places,
+            values,
+            table,
+            ..
+        } = self;
+        let (start, length) = self.products.solved;
+        let at = |place: i64| place.wrapping_sub(start) as usize;
+        let Some(stretches) = places.stretches else {
+            for (place, value) in places.of_points[..self.points.len()].iter().zip(values) {
+                if at(*place) < length as usize {
+                    let sum = &mut table.at(at(*place), 1)?[0];
+                    *sum = (self.add)(*sum, (*value).into());
+                }
+            }
+            return Some(());
+        };
+        let mut from = 0;
+        for end in &places.ends[..stretches] {
+            let end = usize::from(*end);
+            let place = at(self.products.to.get(self.points.start + from)?);
+            if place < length as usize {
+                let sum = &mut table.at(place, 1)?[0];
+                *sum = total(*sum, &values[from..end], self.add);
+            }
+            from = end;
         }
-        block.outside = outside;
         Some(())
     }
 }

@@ -6,12 +6,15 @@
 //! places 570 570 572 of 9000   ->   a table that begins at 570
 //! ```
 
+use crate::stretches::{self, MOST};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Places by which a table grows at least.
 pub(super) const GROWTH: usize = 1 << 12;
 /// Values of one place that are added up side by side.
 const LANES: usize = 4;
+/// Fewest neighbours of one place, on average, that are worth adding up by themselves.
+pub(super) const FEWEST: usize = 2;
 
 /// Some neighbouring places of the output.
 pub(super) struct Table<'r, A> {
@@ -67,16 +70,27 @@ impl<'r, A: Copy> Table<'r, A> {
     #[inline(always)]
     pub fn add<T: Copy + Into<A>>(
         &mut self,
-        mut places: &[usize],
-        mut values: &[T],
+        places: &[usize],
+        values: &[T],
         f: impl Fn(A, A) -> A + Copy,
     ) -> Option<()> {
-        while let Some(place) = places.first() {
-            let same = places.iter().position(|other| other != place);
-            let same = same.unwrap_or(places.len());
-            let sum = &mut self.at(*place, 1)?[0];
-            *sum = total(*sum, &values[..same], f);
-            (places, values) = (&places[same..], &values[same..]);
+        let mut ends = [0; MOST];
+        for (places, values) in places.chunks(MOST).zip(values.chunks(MOST)) {
+            let count = stretches::ends(places, &mut ends);
+            if FEWEST * count > places.len() {
+                for (place, value) in places.iter().zip(values) {
+                    let sum = &mut self.at(*place, 1)?[0];
+                    *sum = f(*sum, (*value).into());
+                }
+                continue;
+            }
+            let mut from = 0;
+            for end in &ends[..count] {
+                let end = usize::from(*end);
+                let sum = &mut self.at(places[from], 1)?[0];
+                *sum = total(*sum, &values[from..end], f);
+                from = end;
+            }
         }
         Some(())
     }
@@ -98,7 +112,7 @@ impl<'r, A: Copy> Table<'r, A> {
 
 /// A sum and values that are added to it, many of them in lanes.
 #[inline(always)]
-fn total<A: Copy, T: Copy + Into<A>>(sum: A, values: &[T], f: impl Fn(A, A) -> A) -> A {
+pub(super) fn total<A: Copy, T: Copy + Into<A>>(sum: A, values: &[T], f: impl Fn(A, A) -> A) -> A {
     let (lanes, rest) = values.as_chunks::<LANES>();
     let sum = rest.iter().fold(sum, |sum, x| f(sum, (*x).into()));
     let Some((first, lanes)) = lanes.split_first() else {
