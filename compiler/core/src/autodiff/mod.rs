@@ -8,7 +8,7 @@
 //!
 //! `derivative` is the table of scalar functions, `reduction` that of reductions, `library` of library operations (`decompositions` and `eigen` of those that factor), `backward` the pass through one
 //! expression, `transpose` the way from the adjoint of a read to that of what is read; `ways` says what lies between the
-//! two, `rounds` goes back through a block, `points` takes the derivative of each element of a tensor, `directional` those along a direction.
+//! two, `rounds` goes back through a block, `points` takes the derivative of each element of a tensor (`diagonal` reads those by its own example), `directional` those along a direction.
 //!
 //! ```text
 //! y: f32[3] = [i: 3 | j: 4] sum W[i, j] * x[j];   loss: f32[] = [| i: 3] sum y[i] * y[i]
@@ -20,6 +20,7 @@ mod backward;
 mod chosen;
 mod decompositions;
 mod derivative;
+mod diagonal;
 mod directional;
 mod eigen;
 mod form;
@@ -34,6 +35,7 @@ mod transpose;
 
 use crate::einsum::{BlockId, Definition, Program, TensorId};
 use backward::{backward, flowing};
+pub use diagonal::read_diagonals;
 use directional::Directional;
 use ein_plan::{Index, Node, NodeId, Reduction, Source};
 use einc_diag::Diagnostic;

@@ -15,6 +15,7 @@ type Pass = fn(&Program) -> Program;
 
 /// Passes that see each statement as it was written.
 const WRITTEN: &[Pass] = &[
+    search::constants::read,
     |program| search::select::select(program).settled(),
     search::single_points::named,
     search::diagonals::named,
@@ -33,6 +34,7 @@ const WRITTEN: &[Pass] = &[
     search::factors::factored,
     search::inner_sums::first,
     search::means::as_sums,
+    search::grouped::by_one_number,
     search::pairs::each_first,
     search::bands::windowed,
     search::between::from_below,

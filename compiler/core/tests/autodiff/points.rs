@@ -223,3 +223,18 @@ J[i,j] = ds[0,i,j]"
 J[i,j] = Hs[0,i,j]";
     check(hessian, "x", line);
 }
+
+#[test]
+fn derivatives_by_example_of_such_ones_have_no_matrix() {
+    let first = "input x: f64[5]\ninput w: f64[3]\nu[n] = sum[k] tanh(x[n] * w[k]) * w[k]\n";
+    let second = format!("{first}d[n] = grad(u[n], x)[n]\ny[n] = grad(d[n], x)[n]");
+    let whole = program(&format!(
+        "{second}\nl = sum[n] (y[n] + u[n])^2\ng[k] = grad(l, w)[k]\noutput g\n"
+    ));
+    for tensor in &whole.tensors {
+        assert_ne!(tensor.shape, [5, 5], "{whole}");
+    }
+    check(&second, "w", "J[n,k] = grad(y[n], w)[k]");
+    let first = format!("{first}y[n] = grad(u[n], x)[n]");
+    check(&first, "x", "J[n,i] = grad(y[n], x)[i]");
+}
