@@ -39,6 +39,7 @@ mod shims;
 mod shorthand;
 mod small_loops;
 mod sparse_files;
+mod sparse_orders;
 mod sparse_products;
 mod sparse_unions;
 mod sparse_views;

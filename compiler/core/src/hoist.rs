@@ -41,8 +41,7 @@ pub fn hoisted(mut training: Training<Program>) -> Training<Program> {
         };
         let ascends = |name: &str| {
             let begin = carried.get(name).map(|carried| &carried.begin);
-            let first = ListColumn::Positions(0);
-            matches!(begin, Some(Source::Listed { column, .. }) if *column == first)
+            matches!(begin, Some(Source::Listed { column, by, .. }) if *column == ListColumn::Positions(*by))
         };
         for program in block.step.values_mut().chain(&mut block.apply) {
             let data = Steady::of(program, &is_steady).data;

@@ -14,6 +14,7 @@ use crate::region::check_box;
 use ein_array::Data;
 use ein_plan::source::Listing;
 use ein_plan::{DType, ListColumn};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt;
@@ -21,7 +22,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-/// Some elements of an array, in ascending order of their places; no place stands twice.
+/// Some elements of an array, in row-major order of their places; no place stands twice.
 #[derive(Debug)]
 pub(crate) struct Listed {
     header: Header,
@@ -29,6 +30,8 @@ pub(crate) struct Listed {
     places: Vec<u64>,
     values: Data,
     listing: OnceLock<Listing>,
+    /// By dimension: the numbers of the elements, in ascending order of their positions there.
+    orders: Vec<OnceLock<Vec<usize>>>,
 }
 
 /// Positions along a dimension of which each is counted, at least.
@@ -57,12 +60,14 @@ impl Listed {
     /// A list in any order, of places inside the shape. Elements that stand twice are added in the order of the list: truth values by or,
     /// integers modulo their range.
     pub fn new(header: Header, places: Vec<u64>, values: Data) -> Listed {
+        let orders = header.shape.iter().map(|_| OnceLock::new()).collect();
         if places.is_sorted_by(|a, b| a < b) {
             return Listed {
                 header,
                 places,
                 values,
                 listing: OnceLock::new(),
+                orders,
             };
         }
         // Doubles keep the order of the list.
@@ -99,6 +104,7 @@ impl Listed {
             places: firsts,
             values,
             listing: OnceLock::new(),
+            orders,
         }
     }
 
@@ -158,7 +164,8 @@ impl Listed {
                 }
                 ListColumn::Positions(0) => fill(to, dtype, number as u64),
                 ListColumn::Positions(dim) => {
-                    let own = self.positions(dim as usize, dtype, (first as u64, count as u64));
+                    let range = (first as u64, count as u64);
+                    let own = self.positions(dim as usize, dtype, (0, range));
                     to.copy_from_slice(own.bytes());
                 }
             }
@@ -180,22 +187,70 @@ impl Listed {
         self.places.len() as u64
     }
 
-    /// The elements with these numbers in the list.
-    pub fn values(&self, (start, length): (u64, u64)) -> Data {
+    /// The numbers of the elements in ascending order of their positions along a dimension; those of one position keep their order.
+    fn order(&self, by: usize) -> &[usize] {
+        self.orders[by].get_or_init(|| {
+            let extent = self.header.shape[by];
+            let inner: u64 = self.header.shape[by + 1..].iter().product();
+            let positions = || along(&self.places, inner, extent).map(|at| at as usize);
+            if extent > MOST_COUNTED.max(4 * self.count()) {
+                let positions: Vec<usize> = positions().collect();
+                let mut order: Vec<usize> = (0..positions.len()).collect();
+                order.sort_by_key(|number| positions[*number]);
+                return order;
+            }
+            let mut ends = vec![0; extent as usize];
+            positions().for_each(|at| ends[at] += 1);
+            let mut begin = 0;
+            for end in &mut ends {
+                begin += std::mem::replace(end, begin);
+            }
+            let mut order = vec![0; self.places.len()];
+            for (number, at) in positions().enumerate() {
+                order[ends[at]] = number;
+                ends[at] += 1;
+            }
+            order
+        })
+    }
+
+    /// The elements with these numbers in the list that ascends along a dimension.
+    pub fn values(&self, by: usize, (start, length): (u64, u64)) -> Data {
         let size = self.header.dtype.size();
         let (first, count) = (start as usize, length as usize);
         let mut values = Data::room(self.header.dtype, count);
-        let bytes = &self.values.bytes()[first * size..(first + count) * size];
-        values.bytes_mut().copy_from_slice(bytes);
+        let bytes = self.values.bytes();
+        if by == 0 {
+            let bytes = &bytes[first * size..(first + count) * size];
+            values.bytes_mut().copy_from_slice(bytes);
+            return values;
+        }
+        let order = &self.order(by)[first..first + count];
+        for (to, number) in values.bytes_mut().chunks_exact_mut(size).zip(order) {
+            to.copy_from_slice(&bytes[number * size..][..size]);
+        }
         values
     }
 
-    /// The positions, along a dimension, of the elements with these numbers in the list, in a type of whole numbers that holds them.
-    pub fn positions(&self, dim: usize, dtype: DType, (start, length): (u64, u64)) -> Data {
+    /// The positions, along a dimension, of the elements with these numbers in the list that ascends along another one, in a type of whole
+    /// numbers that holds them.
+    pub fn positions(
+        &self,
+        dim: usize,
+        dtype: DType,
+        (by, (start, length)): (usize, (u64, u64)),
+    ) -> Data {
         let shape = &self.header.shape;
         let inner: u64 = shape[dim + 1..].iter().product();
         let (first, count) = (start as usize, length as usize);
-        let positions = along(&self.places[first..first + count], inner, shape[dim]);
+        let places = match by {
+            0 => Cow::Borrowed(&self.places[first..first + count]),
+            by => {
+                let order = self.order(by)[first..first + count].iter();
+                order.map(|number| self.places[*number]).collect()
+            }
+        };
+        let positions = along(&places, inner, shape[dim]);
         let mut data = Data::room(dtype, count);
         match &mut data {
             Data::U32(to) => to
@@ -241,13 +296,13 @@ impl Listed {
     }
 }
 
-/// The positions of ascending places along a dimension of this extent, each of whose positions has `inner` places that follow each other.
+/// The positions of places along a dimension of this extent, each of whose positions has `inner` places that follow each other.
 fn along(places: &[u64], inner: u64, extent: u64) -> impl Iterator<Item = u64> + '_ {
     // Neighbours mostly lie in one row: it is found once for all of them.
     let (mut first, mut position) = (0, 0);
     let length = if inner > 1 { inner } else { extent };
     places.iter().map(move |place| {
-        if place - first >= length {
+        if place.wrapping_sub(first) >= length {
             let number = place / length;
             first = number * length;
             position = number % extent;
@@ -342,6 +397,29 @@ mod tests {
             let found: Vec<u64> = along(&places, inner, shape[dim]).collect();
             assert_eq!(found, expected);
         }
+        let dtype = DType::I64;
+        let values = Data::I64((10..18).collect());
+        let list = Listed::new(
+            Header {
+                dtype,
+                shape: shape.to_vec(),
+            },
+            places.to_vec(),
+            values,
+        );
+        // By the second dimension, from the second element on.
+        assert_eq!(
+            list.positions(1, dtype, (1, (1, 7))),
+            Data::I64(vec![0, 0, 0, 1, 1, 3, 3])
+        );
+        assert_eq!(
+            list.positions(0, dtype, (1, (1, 7))),
+            Data::I64(vec![0, 1, 1, 0, 2, 0, 2])
+        );
+        assert_eq!(
+            list.values(1, (1, 7)),
+            Data::I64(vec![11, 14, 15, 12, 16, 13, 17])
+        );
     }
 
     #[test]

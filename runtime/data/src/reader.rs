@@ -182,13 +182,15 @@ impl Reader {
         Ok(Array::new(vec![room], data).expect("as many elements as there is room for"))
     }
 
-    /// A range (start and length) of a column of the list, in ascending order of places. Positions are of the type `dtype`, `U32` or `I64`.
+    /// A range (start and length) of a column of the list, in ascending order of places along the dimension `by`, and then in row-major order.
+    /// Positions are of the type `dtype`, `U32` or `I64`.
     ///
     /// # Errors
     /// `E0704` if the file lists no elements, or not so many.
     pub fn read_column(
         &self,
         (column, dtype): (ListColumn, DType),
+        by: u32,
         range: (u64, u64),
     ) -> Result<Array, DataError> {
         let wrong = |what: &dyn std::fmt::Display| self.place.error(WRONG_SHAPE, what);
@@ -199,15 +201,16 @@ impl Reader {
         if range.0.saturating_add(range.1) > list.count() {
             return Err(wrong(&format_args!("lists {} elements", list.count())));
         }
+        let last = match column {
+            ListColumn::Values => by,
+            ListColumn::Positions(dim) => dim.max(by),
+        };
+        if last as usize >= self.header().shape.len() {
+            return Err(wrong(&format_args!("has no dimension {last}")));
+        }
         let data = match column {
-            ListColumn::Values => list.values(range),
-            ListColumn::Positions(dim) => {
-                let dim = dim as usize;
-                if dim >= self.header().shape.len() {
-                    return Err(wrong(&format_args!("has no dimension {dim}")));
-                }
-                list.positions(dim, dtype, range)
-            }
+            ListColumn::Values => list.values(by as usize, range),
+            ListColumn::Positions(dim) => list.positions(dim as usize, dtype, (by as usize, range)),
         };
         let shape = vec![range.1 as usize];
         Ok(Array::new(shape, data).expect("as many elements as the range has"))

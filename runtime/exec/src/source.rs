@@ -97,7 +97,7 @@ pub(crate) fn maker<'a>(
 /// Where the values of a tensor come from.
 enum Origin<'a> {
     File(Reader),
-    Column(Reader, (ListColumn, DType)),
+    Column(Reader, (ListColumn, DType), u32),
     Made(&'a Source),
 }
 
@@ -160,6 +160,7 @@ impl<'a> Origin<'a> {
             file,
             dtype: values,
             column,
+            by,
         } = source
         {
             let reader = opened_list(tensor, file.as_ref(), *values, options)?;
@@ -170,7 +171,7 @@ impl<'a> Origin<'a> {
                 );
                 return Err(RunError::new("E0704", ErrorKind::Data, message));
             }
-            return Ok(Origin::Column(reader, (*column, dtype)));
+            return Ok(Origin::Column(reader, (*column, dtype), *by));
         }
         let file = match (options.inputs.get(name), source) {
             (Some(file), _) => file.clone(),
@@ -201,11 +202,11 @@ impl<'a> Origin<'a> {
     ) -> Result<Buffer, DataError> {
         match self {
             Origin::File(reader) => read(reader, ranges, &*options.device),
-            Origin::Column(reader, column) => {
+            Origin::Column(reader, column, by) => {
                 let range = ranges.first().copied().unwrap_or((0, 1));
                 Ok(options
                     .device
-                    .adopt(reader.read_column(*column, range)?.into()))
+                    .adopt(reader.read_column(*column, *by, range)?.into()))
             }
             Origin::Made(source) => {
                 let draw = Draw {

@@ -173,12 +173,17 @@ impl Display for Source {
                 file,
                 dtype,
                 column,
+                by,
             } => {
                 write!(f, "listed({tensor:?}, {dtype}, ")?;
                 match column {
-                    ListColumn::Values => f.write_str("values, ")?,
-                    ListColumn::Positions(dim) => write!(f, "{dim}, ")?,
+                    ListColumn::Values => f.write_str("values")?,
+                    ListColumn::Positions(dim) => write!(f, "{dim}")?,
                 }
+                if *by > 0 {
+                    write!(f, " by {by}")?;
+                }
+                f.write_str(", ")?;
                 let source = match file {
                     Some(file) => Source::Load(file.clone()),
                     None => Source::Unbound,

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! normal(0, 0.02)    load("x.npy")    full(1)    numbers(1, 2, 1)    fed    kept    stacked(1, "enc.0.w" normal(0, 1), "enc.1.w" normal(0, 1))
-//! listed("A", f32, values, load("a.mtx"))    listed("A", f32, 0, unbound)
+//! listed("A", f32, values, load("a.mtx"))    listed("A", f32, 0 by 1, unbound)
 //! ```
 
 use crate::dtype::{DType, Scalar};
@@ -61,7 +61,8 @@ pub enum Source {
     Fed,
     /// The same, of what no step changes: the session keeps it wherever its plan takes it, also where that is at several sites.
     Kept,
-    /// A column of the list of the elements of a tensor that are not 0, in ascending order of their places.
+    /// A column of the list of the elements of a tensor that are not 0, in ascending order of their places along one dimension; those of one place
+    /// there are in row-major order.
     Listed {
         /// Full name of the tensor; `--input` at run time may replace its file.
         tensor: String,
@@ -71,6 +72,8 @@ pub enum Source {
         dtype: DType,
         /// Which column.
         column: ListColumn,
+        /// The dimension along which places ascend.
+        by: u32,
     },
     /// Tensors of one shape behind each other.
     Stacked {

@@ -11,10 +11,12 @@
 //! ```
 
 mod access;
+mod ascending;
 mod at_places;
 mod chains;
 pub mod choice;
 mod completed;
+mod computed;
 mod dot;
 mod fill;
 mod found;
@@ -98,8 +100,9 @@ pub fn with_lists(program: &Program, listed: &BTreeMap<String, Listing>) -> Prog
 /// rounds in the order of their rows ([`with_ordered_points`]).
 #[must_use]
 pub fn with_formats(program: &Program, listed: &BTreeMap<String, Listing>) -> Program {
-    let parted = chains::parted(program, listed);
+    let parted = computed::before(&chains::parted(program, listed), listed);
     let program = with_touched_rows(&with_lists(&parted, listed), touched::LEAST);
+    let program = ascending::by_scatters(&program);
     with_ordered_points(&program, LEAST_OUTPUT, &[], &|_| false)
 }
 
@@ -200,6 +203,7 @@ fn columns_of<'i>(
             file,
             dtype,
             column,
+            by: 0,
         };
         let source = match source {
             given @ (Source::Kept | Source::Fed) => given.clone(),

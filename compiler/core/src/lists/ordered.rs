@@ -275,8 +275,8 @@ impl Ordered<'_> {
     fn tensor_ascends(&self, id: TensorId) -> bool {
         let tensor = self.rewriting.result().tensor(id);
         match &tensor.definition {
-            Definition::Source(Source::Listed { column, .. }) => {
-                *column == ListColumn::Positions(0)
+            Definition::Source(Source::Listed { column, by, .. }) => {
+                *column == ListColumn::Positions(*by)
             }
             Definition::Source(Source::Iota) => true,
             Definition::Source(source) => source.is_given() && (self.ascends)(&tensor.name),

@@ -8,7 +8,9 @@ use einc_core::einsum::{Definition, Program, Tensor, parse::parse, verify::verif
 use einc_core::lists::with_lists;
 use std::collections::BTreeMap;
 
+mod ascending;
 mod chains;
+mod computed;
 mod forms;
 mod gathered;
 mod meeting;

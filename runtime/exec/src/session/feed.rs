@@ -104,6 +104,7 @@ fn opened(input: &BatchInput, options: &Options) -> Result<Rows, RunError> {
         file,
         dtype,
         column,
+        ..
     } = &input.source
     {
         let reader = crate::source::opened_list(tensor, file.as_ref(), *dtype, options)?;

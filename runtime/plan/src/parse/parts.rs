@@ -281,7 +281,7 @@ impl Line<'_> {
         Ok(Source::Stacked { leading, parts })
     }
 
-    /// `("A", f32, values, load("a.mtx"))`.
+    /// `("A", f32, values by 1, load("a.mtx"))`.
     fn listed_source(&mut self) -> Result<Source> {
         self.expect("(")?;
         let tensor = self.quoted()?;
@@ -291,6 +291,10 @@ impl Line<'_> {
         let column = match self.eat_word("values") {
             true => ListColumn::Values,
             false => ListColumn::Positions(self.integer()?),
+        };
+        let by = match self.eat_word("by") {
+            true => self.integer()?,
+            false => 0,
         };
         self.expect(",")?;
         let word = self.word()?;
@@ -305,6 +309,7 @@ impl Line<'_> {
             file,
             dtype,
             column,
+            by,
         })
     }
 
