@@ -1,7 +1,7 @@
 //! Values beside a list that are computed of few elements, computed before.
 //!
-//! A statement over a list goes through its places. What depends on the column alone would be computed for each place of the column: it is
-//! computed once a column, where columns are much fewer than places. Must not know how a statement goes over a list.
+//! A statement over a list goes through its places, and would compute a value of the column alone for each place of the column. Where columns
+//! are much fewer than places, a statement of its own computes it once a column. Must not know how a statement goes over a list.
 //!
 //! ```text
 //! y: f32[9] = [i: 9 | j: 9] sum A[i, j] * (x[j] / d[j])                           with 50 elements of A listed

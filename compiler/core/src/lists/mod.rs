@@ -28,6 +28,7 @@ mod terms;
 mod touched;
 mod united;
 mod views;
+mod windows;
 
 use crate::einsum::{Definition, Program, Rewriting, Role, Statement, Tensor, TensorId};
 pub use choice::{Form, FormChoice};
@@ -100,7 +101,8 @@ pub fn with_lists(program: &Program, listed: &BTreeMap<String, Listing>) -> Prog
 /// rounds in the order of their rows ([`with_ordered_points`]).
 #[must_use]
 pub fn with_formats(program: &Program, listed: &BTreeMap<String, Listing>) -> Program {
-    let parted = computed::before(&chains::parted(program, listed), listed);
+    let written = windows::written(program, listed);
+    let parted = computed::before(&chains::parted(&written, listed), listed);
     let program = with_touched_rows(&with_lists(&parted, listed), touched::LEAST);
     let program = ascending::by_scatters(&program);
     with_ordered_points(&program, LEAST_OUTPUT, &[], &|_| false)

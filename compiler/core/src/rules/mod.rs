@@ -34,6 +34,7 @@ pub mod reduction;
 pub mod reindex;
 pub mod running;
 mod saturate;
+pub(crate) mod short_window;
 mod steps;
 pub mod term;
 pub mod topk_parts;

@@ -43,7 +43,7 @@ pub fn by_one_number(program: &Program) -> Program {
     })
 }
 
-/// The same points, reduced otherwise, if that is a scatter.
+/// Reduces the points otherwise, another value of each, if that is a scatter.
 fn scattered(
     kernel: &Kernel,
     reduction: Reduction,
@@ -106,7 +106,7 @@ impl<'k> OverGroups<'k> {
     }
 }
 
-/// Whether any or all of a group holds.
+/// A truth about a group: the largest or the least of ones and zeros.
 fn truth(statement: &mut Rewritten<'_>, reduction: Reduction) -> Option<Statement> {
     let (extreme, part) = match reduction {
         Reduction::Any => (Reduction::Max, "most"),
@@ -159,7 +159,7 @@ fn by_largest(statement: &mut Rewritten<'_>, reduction: Reduction) -> Option<Sta
     })?;
     let indices = most.scattered();
     let most = statement.add("most", canonical::statement(most, statement.operands));
-    // What the values are scaled by: a finite number, and none that is 0 for a norm.
+    // The values are scaled by a finite number, for a norm by one that is not 0.
     let mut groups = OverGroups::of(kernel);
     let own = groups.read(most, dtype);
     let (least, other) = match is_norm {

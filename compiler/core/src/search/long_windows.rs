@@ -10,10 +10,10 @@
 //! y.of8: f64[992] = [n: 992] max(max(x[n], x[n + 1]), …);  y.of64: f64[936] = [n: 936] max(max(y.of8[n], y.of8[n + 8]), …);  y: f64[900] = [n: 900] max(y.of64[n], y.of64[n + 36])
 //! ```
 
-use super::short;
 use crate::einsum::{Program, Rewriting, Statement, TensorId, canonical};
 use crate::rules::{
-    element, elementwise, factors, laws, may_fault, neutral, over, renamed, times, values,
+    element, elementwise, factors, laws, may_fault, neutral, over, renamed, short_window, times,
+    values,
 };
 use ein_plan::{
     Affine, DType, Function, Graph, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar,
@@ -76,7 +76,7 @@ impl Window<'_> {
         let rank = kernel.output_rank as usize;
         let one = kernel.finish && kernel.output == [value] && kernel.library().is_none();
         let points = values(kernel, 0..kernel.indices.len());
-        let is_long = values(kernel, rank..kernel.indices.len()) > short::MOST;
+        let is_long = values(kernel, rank..kernel.indices.len()) > short_window::MOST;
         if !kept || !one || !is_long || points < FEWEST_POINTS {
             return None;
         }
@@ -221,7 +221,7 @@ impl Window<'_> {
 
     /// True if the window itself goes in steps.
     fn is_long(&self) -> bool {
-        self.outer.is_empty() && self.width() > short::MOST
+        self.outer.is_empty() && self.width() > short_window::MOST
     }
 
     /// The points of the steps.

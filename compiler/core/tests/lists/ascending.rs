@@ -24,7 +24,7 @@ fn rounds_that_send_to_columns_go_through_columns() {
     hidden A.at0: u32[5] = listed("A", f32, 0 by 1, load("a.mtx"))
     hidden A.at1: u32[5] = listed("A", f32, 1 by 1, load("a.mtx"))
     "#);
-    // What has a number for each place is read in the same order.
+    // A tensor with a number for each place is read in the same order.
     insta::assert_snapshot!(columns(
         40,
         "hidden B: f32[12, 20] = [i: 12, j: 20] A[i, j] * v[j]\n  y: f32[12] = [i: 12 | j: 20] sum B[i, j]\n  \

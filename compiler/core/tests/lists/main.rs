@@ -21,6 +21,7 @@ mod terms;
 mod touched;
 mod united;
 mod views;
+mod windows;
 
 fn program(text: &str) -> Program {
     let program = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
