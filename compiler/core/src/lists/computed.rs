@@ -9,7 +9,7 @@
 //! ```
 
 use crate::einsum::nodes::needed;
-use crate::einsum::{Definition, Program, Rewriting, Rewritten, Statement, canonical};
+use crate::einsum::{Definition, Program, Rewriting, Rewritten, canonical};
 use crate::rules::{element, may_fault_in, over};
 use ein_plan::source::Listing;
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Source};
@@ -26,18 +26,18 @@ pub(super) fn before(program: &Program, listed: &BTreeMap<String, Listing>) -> P
             return None;
         }
         let kernel = statement.kernel;
-        let mut whole = kernel.clone();
         let mut operands = statement.operands.to_vec();
-        let mut reads = BTreeMap::new();
-        for (part, indices) in parts {
-            let own = alone(kernel, part, &indices);
-            let own = canonical::statement(own, statement.operands);
+        let mut described = kernel.operands.clone();
+        let mut whole = kernel.clone().rewritten(|graph, id, node, dtype| {
+            let Some((_, indices)) = parts.iter().find(|(part, _)| *part == id) else {
+                return graph.add(node, dtype);
+            };
+            let own = canonical::statement(alone(kernel, id, indices), statement.operands);
             operands.push(statement.add("beside", own));
-            let to = (&mut whole.graph, &mut whole.operands);
-            let dtype = kernel.graph.dtype(part);
-            reads.insert(part, element(to, kernel, &indices, dtype));
-        }
-        Some(read_instead((whole, &operands), kernel, &reads))
+            element((graph, &mut described), kernel, indices, dtype)
+        });
+        whole.operands = described;
+        Some(canonical::statement(whole, &operands))
     })
 }
 
@@ -166,24 +166,4 @@ fn alone(kernel: &Kernel, value: NodeId, indices: &[usize]) -> Kernel {
         ..kernel.clone()
     };
     over(own.canonical(), kernel, indices)
-}
-
-/// A statement with reads, which are nodes of it, in the place of these nodes.
-fn read_instead(
-    (mut whole, operands): (Kernel, &[crate::einsum::TensorId]),
-    kernel: &Kernel,
-    reads: &BTreeMap<NodeId, NodeId>,
-) -> Statement {
-    let mut graph = ein_plan::Graph::default();
-    let kept = graph.append(&whole.graph, |graph, _, node, dtype| graph.add(node, dtype));
-    let moved = graph.append(&kernel.graph, |graph, id, node, dtype| {
-        match reads.get(&id) {
-            Some(read) => kept[read.0 as usize],
-            None => graph.add(node, dtype),
-        }
-    });
-    whole.root = moved[kernel.root.0 as usize];
-    whole.guard = kernel.guard.map(|guard| moved[guard.0 as usize]);
-    whole.graph = graph;
-    canonical::statement(whole, operands)
 }

@@ -22,19 +22,15 @@ pub fn read(program: &Program) -> Program {
         if kernel.library().is_some() || !(0..operands.len() as u32).any(|o| known(o).is_some()) {
             continue;
         }
-        let old = kernel.clone();
-        // A read at places that data say may be outside.
-        let is_inside = |position: &_| old.graph.as_affine(*position).is_some();
-        let written = kernel.clone().rewritten(|graph, id, node, dtype| {
-            let node = match (&node, old.graph.node(id)) {
-                (
-                    Node::Read {
-                        operand,
-                        otherwise: None,
-                        ..
-                    },
-                    Node::Read { positions, .. },
-                ) if positions.iter().all(is_inside) => {
+        let written = kernel.clone().rewritten(|graph, _, node, dtype| {
+            // A read at places that data say may be outside.
+            let node = match &node {
+                Node::Read {
+                    operand,
+                    positions,
+                    otherwise: None,
+                    ..
+                } if positions.iter().all(|at| graph.as_affine(*at).is_some()) => {
                     known(*operand).map_or(node, Node::Constant)
                 }
                 _ => node,

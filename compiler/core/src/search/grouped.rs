@@ -1,8 +1,7 @@
 //! Reductions of groups that carry more than one number, as those that carry one.
 //!
 //! A scatter adds each point where data send it, and carries one number a group. Whether any or all of a group holds is the largest or the least of
-//! ones and zeros; a mean is a sum over a count; of a norm and a `logsumexp` the largest value comes first, and then the sum of
-//! what remains. As with any reordered sum, rounding may differ. Must not know placements.
+//! ones and zeros; of a norm and a `logsumexp` the largest value comes first, and then the sum of what remains. As with any reordered sum, rounding may differ. Must not know placements.
 //!
 //! ```text
 //! y: bool[9] = [i: 9 | e: 5000] any x[e] > 0.0 if to[e] == i
@@ -10,7 +9,7 @@
 //! ```
 
 use crate::einsum::{Program, Rewriting, Rewritten, Statement, TensorId, canonical};
-use crate::rules::{element, elementwise};
+use crate::rules::{element, elementwise, values};
 use ein_plan::schedule::guard::solved;
 use ein_plan::{DType, Function, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar};
 
@@ -21,11 +20,8 @@ const FEWEST: u64 = 1 << 10;
 pub fn by_one_number(program: &Program) -> Program {
     Rewriting::of_statements(program, |mut statement| {
         let kernel = statement.kernel;
-        let points = kernel.indices[kernel.output_rank as usize..].iter();
-        let points = points.map(|index| index.extent);
         let dtype = kernel.graph.dtype(kernel.root);
-        let is_kept = kernel.finish && kernel.output == [dtype];
-        if !is_kept || points.fold(1, u64::saturating_mul) < FEWEST {
+        if !kernel.finish || kernel.output != [dtype] {
             return None;
         }
         let reduction = kernel.reduction?;
@@ -36,7 +32,6 @@ pub fn by_one_number(program: &Program) -> Program {
             return None;
         }
         match reduction {
-            Reduction::Mean => mean(&mut statement),
             Reduction::Norm | Reduction::LogSumExp => by_largest(&mut statement, reduction),
             _ => None,
         }
@@ -53,7 +48,13 @@ fn scattered(
     other.reduction = Some(reduction);
     other.root = value(&mut other);
     other.output = vec![other.graph.dtype(other.root)];
-    (!other.scattered().is_empty()).then_some(other)
+    is_of_groups(&other).then_some(other)
+}
+
+/// True if a reduction that carries one number scatters so many points that a statement more is worth it.
+pub(super) fn is_of_groups(kernel: &Kernel) -> bool {
+    let reduced = kernel.output_rank as usize..kernel.indices.len();
+    values(kernel, reduced) >= FEWEST && !kernel.scattered().is_empty()
 }
 
 /// A statement over the groups, in the making.
@@ -127,22 +128,6 @@ fn truth(statement: &mut Rewritten<'_>, reduction: Reduction) -> Option<Statemen
     let zero = groups.number(Scalar::Int(0), DType::I32);
     let holds = groups.apply(Function::Gt, &[most, zero]);
     Some(groups.made(holds))
-}
-
-/// A mean as a sum over the number of points.
-fn mean(statement: &mut Rewritten<'_>) -> Option<Statement> {
-    let kernel = statement.kernel;
-    let dtype = kernel.graph.dtype(kernel.root);
-    let sum = scattered(kernel, Reduction::Sum, |other| other.root)?;
-    let count = scattered(kernel, Reduction::Sum, |other| {
-        other.graph.add(Node::Constant(Scalar::Float(1.0)), dtype)
-    })?;
-    let sum = statement.add("sum", canonical::statement(sum, statement.operands));
-    let count = statement.add("count", canonical::statement(count, statement.operands));
-    let mut groups = OverGroups::of(kernel);
-    let sides = [sum, count].map(|tensor| groups.read(tensor, dtype));
-    let mean = groups.apply(Function::Div, &sides);
-    Some(groups.made(mean))
 }
 
 /// A norm or a `logsumexp`, which would overflow without the largest value of each group.

@@ -1,7 +1,7 @@
 //! Means, and norms without squares, in terms of sums and largest values where these are computed better.
 //!
 //! A sum of the points below a value, or over pairs of points, is found without looking at each pair (see [`super::ranked`] and [`super::pairs`]); a
-//! sum of products is a product of matrices; a running sum is one walk. A mean of the same values is that sum over the number of points, which is
+//! sum of products is a product of matrices; a running sum is one walk; the sums of groups are scattered. A mean of the same values is that sum over the number of points, which is
 //! a running sum itself where a condition bounds the points. `norm1` sums sizes, and `norminf` is the largest one. Must not know placements.
 //!
 //! ```text
@@ -9,6 +9,7 @@
 //! y.sum: f64[9, 9] = [i: 9, j: 9 | k: 80] sum a[i, k] * b[k, j];   y: f64[9, 9] = [i: 9, j: 9] y.sum[i, j] / 80.0
 //! ```
 
+use super::grouped::is_of_groups;
 use super::pairs::steps;
 use super::ranked::Ranked;
 use crate::einsum::{Definition, Program, Rewriting, Rewritten, Statement, canonical};
@@ -60,7 +61,7 @@ fn mean(statement: &mut Rewritten<'_>) -> Option<Statement> {
     let mut sum = kernel.clone();
     sum.reduction = Some(Reduction::Sum);
     let is_better = match kernel.guard {
-        Some(_) => sum.scanned().is_some() && is_bounded_by_indices(&sum),
+        Some(_) => sum.scanned().is_some() && is_bounded_by_indices(&sum) || is_of_groups(&sum),
         None => is_of_products(&sum) || reads_products(statement) || is_sorted(&sum),
     };
     if !is_better {

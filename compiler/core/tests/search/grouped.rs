@@ -26,16 +26,6 @@ fn truths_are_extremes() {
 }
 
 #[test]
-fn means_are_sums_over_counts() {
-    becomes(
-        "y: f64[9] = [i: 9 | e: 1100] mean x[e] if to[e] == i",
-        "hidden y.sum: f64[9] = [i: 9 | e: 1100] sum x[e] if to[e] == i\n\
-         hidden y.count: f64[9] = [i: 9 | e: 1100] sum 1.0_f64 if to[e] == i\n\
-         y: f64[9] = [i: 9] y.sum[i] / y.count[i]",
-    );
-}
-
-#[test]
 fn the_largest_value_comes_first() {
     becomes(
         "y: f64[9] = [i: 9 | e: 1100] norm x[e] if to[e] == i",

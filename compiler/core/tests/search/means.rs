@@ -65,3 +65,13 @@ fn others_stay() {
         becomes(statement, statement);
     }
 }
+
+#[test]
+fn means_of_groups_are_sums_over_counts() {
+    becomes(
+        "y: f64[9] = [i: 9 | j: 1100] mean x[j] if i64(v[j]) == i",
+        "hidden y.sum: f64[9] = [i: 9 | j: 1100] sum x[j] if i64(v[j]) == i\n\
+         hidden y.count: f64[9] = [i: 9 | j: 1100] sum 1.0_f64 if i64(v[j]) == i\n\
+         y: f64[9] = [i: 9] y.sum[i] / y.count[i]",
+    );
+}
