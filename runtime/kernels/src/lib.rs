@@ -60,7 +60,6 @@ mod segment;
 mod shelter;
 mod store;
 mod stream;
-mod stretches;
 mod strided;
 mod unary_epilogue;
 mod update;

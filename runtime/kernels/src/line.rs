@@ -32,6 +32,13 @@ pub(crate) struct Elements<'a, T> {
     pub(crate) row: Option<(Looked<'a>, (i64, i64), usize)>,
 }
 
+/// Elements that the numbers of rows name.
+pub(crate) struct Named<'a, T> {
+    own: &'a [T],
+    rows: &'a [u32],
+    start: u32,
+}
+
 /// A number for every point.
 pub(crate) enum Factor<'a, T> {
     Constant(T),
@@ -308,6 +315,46 @@ impl<T: Value> Elements<'_, T> {
     }
 }
 
+impl<'a, T: Value> Elements<'a, T> {
+    /// The elements of some points, if they lie beside each other.
+    #[inline(always)]
+    fn beside(&self, points: Range<usize>) -> Option<&'a [T]> {
+        match (&self.row, self.shared, self.at) {
+            (None, 1, (first, 1)) => self.all.get(first + points.start..first + points.end),
+            _ => None,
+        }
+    }
+
+    /// The elements of some points, if the numbers of rows that name them lie beside each other.
+    #[inline(always)]
+    fn named(&self, points: Range<usize>) -> Option<Named<'a, T>> {
+        let (Some((looked, (start, count), 1)), 1, (first, 0)) = (&self.row, self.shared, self.at)
+        else {
+            return None;
+        };
+        let (start, count) = (u32::try_from(*start).ok()?, *count as usize);
+        let own = self.all.get(first..first.checked_add(count)?)?;
+        let rows = looked.lying(points)?;
+        Some(Named { own, rows, start })
+    }
+}
+
+impl<T: Copy> Named<'_, T> {
+    /// The number of the row of each point.
+    pub(crate) fn rows(&self) -> &[u32] {
+        self.rows
+    }
+
+    /// The element at a row, if it is inside.
+    #[inline(always)]
+    pub(crate) fn element(&self, row: u32) -> Option<T> {
+        // A number below the first row is one far above the last one.
+        (self.own)
+            .get(row.wrapping_sub(self.start) as usize)
+            .copied()
+    }
+}
+
 /// Changes the number of each point by the element at its row, of `count` from `start` on; `None` if a row is another one. Points are `step`
 /// elements apart, and rows `stride`.
 #[inline(always)]
@@ -340,7 +387,30 @@ fn gathered<T: Copy, R: Copy + Into<i64>>(
     Some(())
 }
 
-impl<T: Value> Factor<'_, T> {
+impl<'a, T: Value> Factor<'a, T> {
+    /// The numbers of some points, if they are elements that lie beside each other.
+    #[inline(always)]
+    pub(crate) fn beside(&self, points: Range<usize>) -> Option<&'a [T]> {
+        match self {
+            Factor::Read(elements) => elements.beside(points),
+            Factor::Constant(_) => None,
+        }
+    }
+
+    /// The numbers of some points, if they are elements, and the numbers of rows that name them lie beside each other.
+    #[inline(always)]
+    pub(crate) fn named(&self, points: Range<usize>) -> Option<Named<'a, T>> {
+        match self {
+            Factor::Read(elements) => elements.named(points),
+            Factor::Constant(_) => None,
+        }
+    }
+
+    /// True if data say where its numbers are.
+    pub(crate) fn is_looked_up(&self) -> bool {
+        matches!(self, Factor::Read(elements) if elements.row.is_some())
+    }
+
     /// The numbers of some points; `None` if one is read outside.
     #[inline(always)]
     pub(crate) fn fill(&self, points: Range<usize>, to: &mut [T]) -> Option<()> {

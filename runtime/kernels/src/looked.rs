@@ -8,7 +8,6 @@
 
 use crate::Chunk;
 use crate::program::place_of;
-use crate::stretches;
 use ein_array::Data;
 use ein_plan::schedule::access::{Place, lie, merged};
 use ein_plan::{DType, Kernel, Node, NodeId};
@@ -222,20 +221,6 @@ impl<'a> Looked<'a> {
             }
         }
         Some(())
-    }
-
-    /// Finds where stretches of neighbours with one number as it lies end among some points; `None` if numbers do not lie beside each other.
-    #[inline(always)]
-    pub(crate) fn ends(
-        &self,
-        points: std::ops::Range<usize>,
-        to: &mut [u16; stretches::MOST],
-    ) -> Option<usize> {
-        let (first, 1) = self.at else {
-            return None;
-        };
-        let own = first + points.start..first + points.end;
-        Some(each!(&self.numbers, numbers => stretches::ends(&numbers[own], to)))
     }
 
     /// The numbers of some points, if they lie beside each other as `u32`.

@@ -8,18 +8,21 @@
 //! ```
 
 use super::strips::{MOST_TABLES, tables};
-use super::table::{FEWEST, GROWTH, Table, together, total};
+use super::table::{GROWTH, Table, together};
 use super::{Solved, Sums, parts};
 use crate::Chunk;
-use crate::line::{FACTORS, Factor, Sight, Value};
+use crate::line::{FACTORS, Factor, Named, Sight, Value};
 use crate::looked::Looked;
 use crate::parallel;
-use crate::stretches::MOST;
 use crate::wide::{self, Job};
 use ein_plan::schedule::leaves::value;
 use ein_plan::{DType, Function, Kernel, Node, NodeId};
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
+
+/// Points that are looked up together.
+const MOST: usize = 512;
 
 /// The factors of a product, by their type.
 enum Factors<'a> {
@@ -112,24 +115,19 @@ impl<'a> Products<'a> {
         table: &mut Table<'_, A>,
         f: impl Fn(A, A) -> A + Copy,
     ) -> Option<()> {
-        let (mut places, mut values) = (Places::default(), [T::ZERO; MOST]);
+        let mut room = [T::ZERO; MOST];
         for from in points.clone().step_by(MOST) {
             let points = from..points.end.min(from + MOST);
-            wide::run(Find {
-                to: &self.to,
-                points: points.clone(),
-                places: &mut places,
-            })?;
-            wide::run(LookUp {
+            let (values, last) = wide::run(LookUp {
                 factors,
                 points: points.clone(),
-                values: &mut values,
+                room: &mut room,
             })?;
             wide::run(Adding {
                 products: self,
                 points,
-                places: &places,
-                values: &values,
+                values,
+                last,
                 table: &mut *table,
                 add: f,
             })?;
@@ -156,6 +154,13 @@ fn factors<'a, T: Value>(
             return None;
         }
     }
+    // Of two, the one that is looked up is the last, which may be looked up where it is multiplied by.
+    if let [first, second] = &factors[..]
+        && first.is_looked_up()
+        && !second.is_looked_up()
+    {
+        factors.swap(0, 1);
+    }
     Some(factors)
 }
 
@@ -176,69 +181,41 @@ impl Sums for Products<'_> {
     }
 }
 
-/// Where some points go.
-struct Places {
-    /// Where stretches of points that go to one place end.
-    ends: [u16; MOST],
-    /// How many stretches there are; `None` if most have but a point or two.
-    stretches: Option<usize>,
-    /// Then the place of each point.
-    of_points: [i64; MOST],
-}
-
-impl Default for Places {
-    fn default() -> Self {
-        Places {
-            ends: [0; MOST],
-            stretches: None,
-            of_points: [0; MOST],
-        }
-    }
-}
-
-/// Some points, of which it is asked where they go.
-struct Find<'t, 'a> {
-    to: &'t Looked<'a>,
-    points: Range<usize>,
-    places: &'t mut Places,
-}
-
-impl Job for Find<'_, '_> {
-    /// None if something is read outside.
-    type Output = Option<()>;
-    #[inline(always)]
-    fn run<const BYTES: usize>(self) -> Option<()> {
-        let Find { to, points, places } = self;
-        let known = to.ends(points.clone(), &mut places.ends);
-        places.stretches = known.filter(|count| FEWEST * count <= points.len());
-        if places.stretches.is_none() {
-            let count = points.len();
-            to.fill(points, &mut places.of_points[..count])?;
-        }
-        Some(())
-    }
-}
-
 /// Some points, of which products are looked up.
 struct LookUp<'t, 'a, T> {
     factors: &'t [Factor<'a, T>],
     points: Range<usize>,
-    values: &'t mut [T; MOST],
+    room: &'t mut [T; MOST],
 }
 
-impl<T: Value> Job for LookUp<'_, '_, T> {
-    /// None if something is read outside.
-    type Output = Option<()>;
+impl<'t, 'a: 't, T: Value> Job for LookUp<'t, 'a, T> {
+    /// The products, and the factor that they lack, if it is looked up when they are added; `None` if something is read outside.
+    type Output = Option<(&'t [T], Option<Named<'a, T>>)>;
     #[inline(always)]
-    fn run<const BYTES: usize>(self) -> Option<()> {
-        let LookUp { points, values, .. } = self;
-        let values = &mut values[..points.len()];
-        let (first, rest) = self.factors.split_first()?;
+    fn run<const BYTES: usize>(self) -> Self::Output {
+        let LookUp {
+            factors,
+            points,
+            room,
+        } = self;
+        let (last, before) = factors.split_last()?;
+        let named = match before {
+            [] => None,
+            _ => last.named(points.clone()),
+        };
+        let factors = if named.is_some() { before } else { factors };
+        if let [only] = factors
+            && let Some(values) = only.beside(points.clone())
+        {
+            return Some((values, named));
+        }
+        let values = &mut room[..points.len()];
+        let (first, rest) = factors.split_first()?;
         first.fill(points.clone(), values)?;
         for factor in rest {
             factor.times(points.clone(), values)?;
         }
-        Some(())
+        Some((values, named))
     }
 }
 
@@ -246,44 +223,51 @@ impl<T: Value> Job for LookUp<'_, '_, T> {
 struct Adding<'t, 'r, 'a, T, A, F> {
     products: &'t Products<'a>,
     points: Range<usize>,
-    places: &'t Places,
-    values: &'t [T; MOST],
+    values: &'t [T],
+    /// What they are multiplied by.
+    last: Option<Named<'a, T>>,
     table: &'t mut Table<'r, A>,
     add: F,
 }
 
-impl<T: Copy + Into<A>, A: Copy, F: Fn(A, A) -> A + Copy> Job for Adding<'_, '_, '_, T, A, F> {
+impl<T: Value + Into<A>, A: Copy, F: Fn(A, A) -> A + Copy> Job for Adding<'_, '_, '_, T, A, F> {
     /// None if something is read outside, or places do not ascend.
     type Output = Option<()>;
     #[inline(always)]
-    fn run<const BYTES: usize>(self) -> Option<()> {
-        let Adding {
-            places,
-            values,
-            table,
-            ..
-        } = self;
-        let (start, length) = self.products.solved;
-        let at = |place: i64| place.wrapping_sub(start) as usize;
-        let Some(stretches) = places.stretches else {
-            for (place, value) in places.of_points[..self.points.len()].iter().zip(values) {
-                if at(*place) < length as usize {
-                    let sum = &mut table.at(at(*place), 1)?[0];
-                    *sum = (self.add)(*sum, (*value).into());
-                }
+    fn run<const BYTES: usize>(mut self) -> Option<()> {
+        let values = self.values;
+        match self.last.take() {
+            None => self.each(values, |value, _| value),
+            Some(last) => {
+                let is_outside = Cell::new(false);
+                let product = |value: T, row| match last.element(row) {
+                    Some(element) => value.times(element),
+                    None => {
+                        is_outside.set(true);
+                        value
+                    }
+                };
+                self.each(last.rows(), product)?;
+                (!is_outside.get()).then_some(())
             }
-            return Some(());
-        };
-        let mut from = 0;
-        for end in &places.ends[..stretches] {
-            let end = usize::from(*end);
-            let place = at(self.products.to.get(self.points.start + from)?);
-            if place < length as usize {
-                let sum = &mut table.at(place, 1)?[0];
-                *sum = total(*sum, &values[from..end], self.add);
-            }
-            from = end;
         }
-        Some(())
+    }
+}
+
+impl<T: Value + Into<A>, A: Copy, F: Fn(A, A) -> A + Copy> Adding<'_, '_, '_, T, A, F> {
+    /// Adds what a function makes of each value and of what is beside it.
+    #[inline(always)]
+    fn each<B: Copy>(self, beside: &[B], made: impl Fn(T, B) -> T) -> Option<()> {
+        let (to, start) = (&self.products.to, self.products.solved.0);
+        let at = |place: i64| place.wrapping_sub(start) as usize;
+        let values = (self.values, beside, made);
+        if let Some(places) = to.lying(self.points.clone()) {
+            let places = places.iter().map(|place| at(i64::from(*place)));
+            return self.table.add(places, values, self.add);
+        }
+        let mut places = [0; MOST];
+        let places = &mut places[..self.points.len()];
+        to.fill(self.points, places)?;
+        (self.table).add(places.iter().map(|place| at(*place)), values, self.add)
     }
 }

@@ -408,7 +408,7 @@ impl<A: Copy, T: Copy + Into<A>, F: Fn(A, A) -> A + Copy> Job for Add<'_, '_, A,
             f,
         } = self;
         if run == 1 && !guard.contains(&0) {
-            return sums.add(at, values, f);
+            return sums.add(at.iter().copied(), (values, values, |value, _| value), f);
         }
         let runs = at.chunks(run).zip(guard.chunks(run));
         for ((at, guard), values) in runs.zip(values.chunks(run)) {

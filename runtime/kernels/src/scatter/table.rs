@@ -6,15 +6,10 @@
 //! places 570 570 572 of 9000   ->   a table that begins at 570
 //! ```
 
-use crate::stretches::{self, MOST};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Places by which a table grows at least.
 pub(super) const GROWTH: usize = 1 << 12;
-/// Values of one place that are added up side by side.
-const LANES: usize = 4;
-/// Fewest neighbours of one place, on average, that are worth adding up by themselves.
-pub(super) const FEWEST: usize = 2;
 
 /// Some neighbouring places of the output.
 pub(super) struct Table<'r, A> {
@@ -66,33 +61,37 @@ impl<'r, A: Copy> Table<'r, A> {
         Some(&mut self.values[from..from + count])
     }
 
-    /// Adds values at places, if all are there, or may be. Neighbours often go to the same place: they are added up by themselves first.
+    /// Adds values at places one by one, each made of an element of either list, if all places are there, or may be. Values with a place
+    /// behind the output are left out.
     #[inline(always)]
-    pub fn add<T: Copy + Into<A>>(
+    pub fn add<L: Copy, R: Copy, T: Into<A>>(
         &mut self,
-        places: &[usize],
-        values: &[T],
-        f: impl Fn(A, A) -> A + Copy,
+        places: impl Iterator<Item = usize>,
+        (left, right, value): (&[L], &[R], impl Fn(L, R) -> T),
+        f: impl Fn(A, A) -> A,
     ) -> Option<()> {
-        let mut ends = [0; MOST];
-        for (places, values) in places.chunks(MOST).zip(values.chunks(MOST)) {
-            let count = stretches::ends(places, &mut ends);
-            if FEWEST * count > places.len() {
-                for (place, value) in places.iter().zip(values) {
-                    let sum = &mut self.at(*place, 1)?[0];
-                    *sum = f(*sum, (*value).into());
+        // Neighbours often go to one place: its sum stays in a register.
+        let (mut current, mut sum) = (usize::MAX, self.start);
+        for (place, (left, right)) in places.zip(left.iter().zip(right)) {
+            if place != current {
+                self.put(current, sum);
+                current = place;
+                if place < self.size {
+                    sum = self.at(place, 1)?[0];
                 }
-                continue;
             }
-            let mut from = 0;
-            for end in &ends[..count] {
-                let end = usize::from(*end);
-                let sum = &mut self.at(places[from], 1)?[0];
-                *sum = total(*sum, &values[from..end], f);
-                from = end;
-            }
+            sum = f(sum, value(*left, *right).into());
         }
+        self.put(current, sum);
         Some(())
+    }
+
+    /// Stores the value of a place that is there, or is behind the output and has none.
+    #[inline(always)]
+    fn put(&mut self, place: usize, value: A) {
+        if place < self.size {
+            self.values[place - self.base] = value;
+        }
     }
 
     #[cold]
@@ -108,24 +107,6 @@ impl<'r, A: Copy> Table<'r, A> {
         self.values.resize(wanted, self.start);
         (needed <= wanted).then_some(())
     }
-}
-
-/// A sum and values that are added to it, many of them in lanes.
-#[inline(always)]
-pub(super) fn total<A: Copy, T: Copy + Into<A>>(sum: A, values: &[T], f: impl Fn(A, A) -> A) -> A {
-    let (lanes, rest) = values.as_chunks::<LANES>();
-    let sum = rest.iter().fold(sum, |sum, x| f(sum, (*x).into()));
-    let Some((first, lanes)) = lanes.split_first() else {
-        return sum;
-    };
-    let mut sums: [A; LANES] = first.map(T::into);
-    for lane in lanes {
-        for (sum, x) in sums.iter_mut().zip(lane) {
-            *sum = f(*sum, (*x).into());
-        }
-    }
-    let [a, b, c, d] = sums;
-    f(sum, f(f(a, b), f(c, d)))
 }
 
 /// The whole output: what the tables have, in their order.
