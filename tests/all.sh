@@ -43,6 +43,9 @@ EIN_DEVICE=reference cargo test --release --workspace --exclude ein-mpi --locked
 EIN_DEVICE=emulated cargo test --release --workspace --exclude ein-mpi --locked --test functions -- every_function
 host=target/host-cuda
 sh runtime/cuda/tests/host/build.sh "$host"
+# Where NVIDIA's compiler is installed, it has to accept every generated text too. HOST_CUDA_NVRTC=FILE names one that lies elsewhere.
+: "${HOST_CUDA_NVRTC:=$(find /usr/lib /usr/local -name 'libnvrtc.so*' 2>/dev/null | head -n 1)}"
+[ -z "$HOST_CUDA_NVRTC" ] || export HOST_CUDA_NVRTC
 on_host() {
   EIN_DEVICE=gpu PROPTEST_RNG_SEED=1 XDG_CACHE_HOME="$PWD/$host/cache" LD_LIBRARY_PATH="$PWD/$host${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" cargo test --release --workspace --exclude ein-mpi --locked "$@"
 }

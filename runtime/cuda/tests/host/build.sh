@@ -8,5 +8,5 @@ compile() {
   "${CXX:-c++}" -std=c++17 -O2 -fPIC -shared -fvisibility=hidden "$@"
 }
 compile "$here/driver.cpp" -o "$1/libcuda.so" -ldl
-compile "-DHEADER=\"$here/../../src/emulated/threads.hpp\"" "$here/compiler.cpp" -o "$1/libnvrtc.so"
+compile "-DHEADER=\"$here/../../src/emulated/threads.hpp\"" "$here/compiler.cpp" -o "$1/libnvrtc.so" -ldl
 compile "$here/matrices.cpp" -o "$1/libcublas.so"

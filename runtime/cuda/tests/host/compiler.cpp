@@ -1,7 +1,10 @@
 // A run-time compiler of CUDA C++ for the host, for tests of what calls NVIDIA's: `libnvrtc.so`. The system's C++ compiler makes a shared
-// library of a text, of which `driver.cpp` calls the functions. HEADER is the path of `threads.hpp`.
+// library of a text, of which `driver.cpp` calls the functions. HEADER is the path of `threads.hpp`. If the environment variable
+// HOST_CUDA_NVRTC names NVIDIA's library, its compiler has to accept every text too.
 
+#include <dlfcn.h>
 #include <fstream>
+#include <stdio.h>
 #include <sstream>
 #include <stdint.h>
 #include <stdlib.h>
@@ -59,6 +62,25 @@ std::string unit(const std::string& text) {
     return all;
 }
 
+// Gives a text to NVIDIA's compiler. Returns its verdict, and its words in the log.
+Result asked(void* library, const Program& program, int count, const char* const* options, std::string* log) {
+    const auto function = [&](const char* name) {
+        void* found = dlsym(library, name);
+        if (!found) { fprintf(stderr, "HOST_CUDA_NVRTC: no %s\n", name); abort(); }
+        return found;
+    };
+    void* made = nullptr;
+    const auto create = (int (*)(void**, const char*, const char*, int, const char* const*, const char* const*))function("nvrtcCreateProgram");
+    if (create(&made, program.text.c_str(), "kernels.cu", 0, nullptr, nullptr) != SUCCESS) return INVALID_INPUT;
+    const int verdict = ((int (*)(void*, int, const char* const*))function("nvrtcCompileProgram"))(made, count, options);
+    size_t size = 0;
+    ((int (*)(void*, size_t*))function("nvrtcGetProgramLogSize"))(made, &size);
+    log->resize(size);
+    ((int (*)(void*, char*))function("nvrtcGetProgramLog"))(made, log->data());
+    ((int (*)(void**))function("nvrtcDestroyProgram"))(&made);
+    return (Result)verdict;
+}
+
 }  // namespace
 
 #define CALL extern "C" __attribute__((visibility("default"))) Result
@@ -80,6 +102,12 @@ CALL nvrtcCompileProgram(Program* program, int count, const char* const* options
     bool of_architecture = false;
     for (int option = 0; option < count; ++option) of_architecture |= !strcmp(options[option], "--gpu-architecture=sm_90");
     if (!of_architecture) return INVALID_INPUT;
+    if (const char* path = getenv("HOST_CUDA_NVRTC")) {
+        void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (!library) { fprintf(stderr, "HOST_CUDA_NVRTC: %s\n", dlerror()); abort(); }
+        const Result verdict = asked(library, *program, count, options, &program->log);
+        if (verdict != SUCCESS) return verdict;
+    }
     char folder[] = "/tmp/host-cuda-XXXXXX";
     if (!mkdtemp(folder)) return INVALID_INPUT;
     const std::string at = folder, source = at + "/unit.cpp", target = at + "/unit.so", log = at + "/log";
