@@ -4,7 +4,8 @@
         [embedding] [network] [centred] [shifted] [product]
 
 Ours is run with few and with many rounds, and the difference counts, so that neither loading nor planning does. Both sides have two
-threads; scipy has one. Matrices of `--rows` rows (100,000) with 20 elements a row: `uniform`, `power` (a few rows and columns have most of the
+threads; scipy has one. SuiteSparse:GraphBLAS (`pip install python-graphblas`) and MKL (`pip install sparse_dot_mkl mkl`) take part where they are
+installed. Matrices of `--rows` rows (100,000) with 20 elements a row: `uniform`, `power` (a few rows and columns have most of the
 elements) and `laplace` (a grid of two dimensions). `embedding` is a step of sgd on a table of `--rows` rows of 64, whatever the matrix; `network`
 a layer of a graph network in both directions with its gradient. `product` is that of two sparse matrices, of 400 terms a row in `uniform`; of `power`
 it has too many for any of the contestants. A ratio above 1 is ours being faster.
@@ -24,6 +25,17 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402  (after the number of threads is set)
 import scipy.sparse as sp  # noqa: E402
 import torch  # noqa: E402
+
+try:
+    import graphblas as gb
+
+    gb.ss.config["nthreads"] = 2
+except ImportError:
+    gb = None
+try:
+    from sparse_dot_mkl import dot_product_mkl
+except ImportError:
+    dot_product_mkl = None
 
 torch.set_num_threads(2)
 TURNS = int(os.environ.get("TURNS", "5"))
@@ -141,6 +153,58 @@ def peers(name, matrix):
     return {"torch": attention}
 
 
+def graphblas_peer(name, matrix):
+    """What makes one round of GraphBLAS, if it has these operations."""
+    ours = gb.io.from_scipy_sparse(matrix)
+    rows = matrix.shape[0]
+    x = gb.Vector.from_dense(np.ones(rows, np.float32))
+    wide = gb.Matrix.from_dense(np.ones((rows, WIDTH), np.float32))
+    by_column = gb.io.from_scipy_sparse(matrix.T.tocsr())
+    if name in ("spmv", "rank"):
+        return lambda: ours.mxv(x).new()
+    if name == "spmv-t":
+        return lambda: by_column.mxv(x).new()
+    if name == "spmm":
+        return lambda: ours.mxm(wide).new()
+    if name == "spmm-t":
+        return lambda: by_column.mxm(wide).new()
+    if name == "paths":
+        return lambda: by_column.mxv(x, gb.semiring.min_plus).new()
+
+    def scaled():
+        return ours.mxm(x.diag()).new()
+
+    def sampled():
+        products = gb.Matrix(gb.dtypes.FP32, rows, rows)
+        products(ours.S) << wide.mxm(wide.T)
+        return ours.ewise_mult(products, gb.binary.times).new()
+
+    def product():
+        terms = scaled().mxm(ours).new()
+        return terms.ewise_mult(terms, gb.binary.times).new().reduce_rowwise().new()
+
+    def triangles():
+        terms = gb.Matrix(gb.dtypes.FP32, rows, rows)
+        terms(ours.S) << scaled().mxm(ours)
+        return ours.ewise_mult(terms, gb.binary.times).new().reduce_rowwise().new()
+
+    return {"sampled": sampled, "product": product, "triangles": triangles}.get(name)
+
+
+def mkl_peer(name, matrix):
+    """What makes one round of MKL, if it has these operations."""
+    x, wide = np.ones(matrix.shape[0], np.float32), np.ones((matrix.shape[0], WIDTH), np.float32)
+    transposed = matrix.T.tocsr()
+    return {
+        "spmv": lambda: dot_product_mkl(matrix, x),
+        "rank": lambda: dot_product_mkl(matrix, x),
+        "spmv-t": lambda: dot_product_mkl(transposed, x),
+        "spmm": lambda: dot_product_mkl(matrix, wide),
+        "spmm-t": lambda: dot_product_mkl(transposed, wide),
+        "product": lambda: dot_product_mkl(matrix.multiply(x[None, :]).tocsr(), matrix),
+    }.get(name)
+
+
 def of_round(einc, folder, name):
     """Seconds of a round of ours."""
     seconds = []
@@ -182,6 +246,10 @@ def main():
                 if (name, kind) == ("product", "power"):
                     continue
                 others = peers(name, matrix)
+                if gb and (run := graphblas_peer(name, matrix)):
+                    others["graphblas"] = run
+                if dot_product_mkl and (run := mkl_peer(name, matrix)):
+                    others["mkl"] = run
                 took = {peer: [] for peer in ["einc", *others]}
                 for _ in range(TURNS):
                     took["einc"].append(of_round(einc, folder, name))
