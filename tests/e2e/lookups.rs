@@ -167,3 +167,43 @@ output y -> \"y.npy\"
         }
     }
 }
+
+const GUARDED: &str = "\
+input x: f64[4, 7] = load(\"x.npy\")
+input z: f64[6, 2, 1] = load(\"z.npy\")
+input q: i64[6] = load(\"q.npy\")
+y[i < 6, j < 3] = (z[i, q[i], q[i]] else 0) + (x[j - i - 2, q[i]] else (-2)) / (1 + (z[4 - i, j, j - i - 2] else 0.5)^2)
+l = sum[i,j] tanh(y[i,j])
+g = grad(l, z)
+h = grad(l, x)
+output y
+output g
+output h
+";
+
+/// Positions of reads that have an `else` are looked up themselves, where a condition holds: elsewhere they are outside.
+#[test]
+fn positions_under_conditions_are_looked_up_where_these_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |name: &str| folder.path().join(name);
+    Tensor::noise(&[4, 7], 3).write_f64(&of("x.npy"));
+    Tensor::noise(&[6, 2, 1], 4).write_f64(&of("z.npy"));
+    let q = [-1.0, 3.0, 0.0, 2.0, -1.0, 1.0];
+    Tensor::from_fn(&[6], |i| q[i]).write_i64(&of("q.npy"));
+    std::fs::write(of("program.ein"), GUARDED).unwrap();
+    let saved = |sites: &str, more: &[&str]| {
+        let mut command = einc_command(&["run", "program.ein", "--sites", sites]);
+        command.current_dir(folder.path()).args(more);
+        for name in ["y", "g", "h"] {
+            command.args(["--save", &format!("{name}={name}.npy")]);
+        }
+        run(&mut command).success();
+        ["y", "g", "h"].map(|name| Tensor::read(&of(&format!("{name}.npy"))))
+    };
+    let wanted = saved("1", &["--disable-rule", "lookup-at-owner"]);
+    for sites in ["1", "2", "3", "4", "5"] {
+        for (found, wanted) in saved(sites, &[]).iter().zip(&wanted) {
+            found.assert_close(wanted, 1e-12, &format!("{sites} sites"));
+        }
+    }
+}

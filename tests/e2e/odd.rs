@@ -327,6 +327,13 @@ const BOOKS: &[&str] = &[
     l = sum[b,i] above[b,i] * above[b,i]
     g = grad(l, w)
     output rank; output above; output last; output g",
+    // The least of what goes to a place, of which a diagonal is read, and its gradient: what is compared is computed once.
+    "input x: f64[7]; input z: f64[3, 6]
+    q[i < 5] = where(i == 0, 4, where(i == 1, -1, 5 - i))
+    y[q[i] + 1, j < 4] else drop: f64[5,4] min= z[0,j] - (z[i, q[i]] else 1) + (x[j] * (x[q[i]] else 0.5))^2
+    l = sum[i,j] where(isfinite(y[i,j]), y[i,j], 0)
+    g = grad(l, x)
+    output y; output g",
     // Sums over all that is above and to the left, and their gradient.
     "input A: f64[13, 11]; input B: f64[5, 6, 7]
     S[i,j] = sum[p <= i, q <= j] A[p,q]
@@ -713,4 +720,14 @@ output loss; output U
     let named = run("e[n,d] = E[tok[n],d]\nu[n,j] = relu(sum[d] e[n,d] * U[d,j])");
     assert!(inside.stdout.starts_with("loss = "), "{inside}");
     assert_eq!(inside.stdout, named.stdout);
+}
+
+#[test]
+fn an_index_of_a_scatter_may_stand_in_front_of_its_bound() {
+    for left in ["a[j, j < 3]", "a[j < 3, j]"] {
+        prints(
+            &format!("v[i < 3] = 10.0 * (i + 1)\n{left}: f32[3, 3] += v[j]\noutput a\n"),
+            "a = [[10.  0.  0.]\n     [ 0. 20.  0.]\n     [ 0.  0. 30.]]\n",
+        );
+    }
 }

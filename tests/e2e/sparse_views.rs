@@ -213,3 +213,26 @@ output w -> "w.npy"
         }
     }
 }
+
+/// A sum whose bound depends on the place alone leaves a condition, and nothing to sum, where it goes over a list.
+#[test]
+fn a_bound_of_a_place_is_a_condition() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let text = "input A: f64[2, 3] = load(\"a.mtx\")
+y[i < 3, j < 1] = sum[k < 3 - i] (A[1 - 2*k, j + i - 1] else 0) / (1 + sin((A[i, 2 - k] else 0))^2)
+l = sum[i,j] tanh(y[i,j])
+g = grad(l, A)
+output g
+";
+    std::fs::write(at("p.ein"), text).unwrap();
+    let file = "%%MatrixMarket matrix coordinate real general\n2 3 2\n2 1 0.5\n2 2 -1.5\n";
+    std::fs::write(at("a.mtx"), file).unwrap();
+    for (format, sites) in [("dense", "1"), ("list", "1"), ("list", "2"), ("list", "3")] {
+        let mut command = einc_command(&["run", "p.ein", "--formats", format, "--sites", sites]);
+        let said = run(command.current_dir(&folder)).success();
+        let expected =
+            "g = [[0.         0.         0.        ]\n     [0.78644773 0.18070664 0.        ]]\n";
+        assert_eq!(said.stdout, expected, "{format} on {sites} sites");
+    }
+}

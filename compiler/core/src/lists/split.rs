@@ -11,6 +11,7 @@
 //! ```
 
 use super::Lists;
+use super::fill::zero;
 use super::statement::OverList;
 use crate::einsum::TensorId;
 use crate::einsum::canonical::statement;
@@ -65,9 +66,6 @@ impl Lists {
         let inner = dotted.unwrap_or(inner);
         let inner = self.made(&format!("{name}.place"), inner, origin);
         over.kernel.indices.truncate(entry + 1);
-        if over.kernel.output_rank as usize > entry {
-            over.kernel.reduction = None;
-        }
         let shape = vec![over.kernel.indices[entry].extent];
         let mut root = over.read(inner, dtype, shape, vec![], None);
         let graph = &mut over.kernel.graph;
@@ -81,6 +79,16 @@ impl Lists {
             root = graph.add(Node::Apply(Function::Neg, vec![root]), dtype);
         }
         over.kernel.root = root;
+        if over.kernel.output_rank as usize > entry {
+            // A place that the guard leaves out has a sum of nothing.
+            over.kernel.reduction = None;
+            if let Some(guard) = over.kernel.guard.take() {
+                let graph = &mut over.kernel.graph;
+                let nothing = graph.add(Node::Constant(zero(dtype)), dtype);
+                let chosen = Node::Apply(Function::Select, vec![guard, root, nothing]);
+                over.kernel.root = graph.add(chosen, dtype);
+            }
+        }
         over.canonical()
     }
 

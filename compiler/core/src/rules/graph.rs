@@ -10,7 +10,7 @@
 use super::laws;
 use super::term::{Argument, Head, Operation, Read, Term, scalar};
 use egg::{Analysis, DidMerge, EGraph, Id};
-use ein_plan::{DType, Kernel, Scalar};
+use ein_plan::{DType, Function, Kernel, Scalar};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The facts that are known of a class.
@@ -149,6 +149,33 @@ impl Graph {
             .filter(|term| term.is_open() && !term.is_tight())
             .cloned()
             .collect()
+    }
+
+    /// Returns whether elements of a class are compared for equality as they are, by themselves or as the extremes of a reduction. Such an
+    /// element must not be computed a second time, which may round it otherwise.
+    pub fn is_compared(&self, class: Id) -> bool {
+        let mut open = vec![self.egraph.find(class)];
+        let mut seen = FxHashSet::default();
+        while let Some(class) = open.pop() {
+            if !self.compute(class).is_float() || !seen.insert(class) {
+                continue;
+            }
+            for parent in self.egraph[class].parents() {
+                let parent = self.egraph.find(parent);
+                let reads =
+                    |term: &&Term| (term.children.iter()).any(|c| self.egraph.find(*c) == class);
+                for term in self.egraph[parent].nodes.iter().filter(reads) {
+                    match term.head {
+                        Head::Apply(Function::Eq | Function::Ne) => return true,
+                        Head::Copy
+                        | Head::Fold(Function::Max | Function::Min)
+                        | Head::Apply(Function::Select) => open.push(parent),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        false
     }
 
     /// Brings what is known of terms and classes up to date after classes were united.

@@ -13,7 +13,7 @@
 
 mod everywhere;
 
-use super::{Alternative, RuleInfo, indices_of, may_fault_in};
+use super::{Alternative, RuleInfo, indices_of};
 use crate::einsum::{Definition, Program, Rewriting, Tensor, TensorId, canonical};
 use ein_plan::{
     DType, Function, Graph, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar,
@@ -98,10 +98,7 @@ fn candidates(program: &Program, kernel: &Kernel, operands: &[TensorId]) -> Vec<
         };
         let conditional = conditions.iter().map(|(condition, _)| *condition);
         let needed: Vec<NodeId> = positions.iter().copied().chain(conditional).collect();
-        // Conditions under conditions are looked at everywhere, too.
-        let mut inner = conditions.iter().skip(1);
-        let may_stop = inner.any(|(condition, _)| may_fault_in(kernel, *condition));
-        if !may_stop && is_few(kernel, *operand, &needed) {
+        if is_few(kernel, *operand, &needed) {
             found.push(Candidate { read, conditions });
         }
     }

@@ -59,6 +59,7 @@ pub(super) fn rows() -> Vec<Row> {
             "… f(x[i, i], y[i]) …",
             &[
                 "an index is repeated in the read",
+                "no element of z is compared for equality",
                 "nothing can fault",
                 "no index is empty",
             ],
@@ -72,7 +73,7 @@ fn read_through(graph: &mut Graph, class: Id, term: &Term) {
     for (at, read) in term.reads.iter().enumerate() {
         let repeated =
             (1..read.indices.len()).any(|d| read.indices[..d].contains(&read.indices[d]));
-        if !repeated {
+        if !repeated || graph.is_compared(term.children[at]) {
             continue;
         }
         for inner in graph.terms(term.children[at]) {

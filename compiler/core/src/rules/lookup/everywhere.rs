@@ -7,6 +7,7 @@
 //! [n: 64] where(tok[n] > 5, x[tok[n]], 0.0)   =>   [n: 64] where(tok[n] > 5, x[where(tok[n] > 5, tok[n], 0)], 0.0)
 //! ```
 
+use crate::rules::may_fault_in;
 use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Scalar};
 
 /// Conditions that all hold: nodes that are true, or not.
@@ -16,6 +17,45 @@ pub(super) type Conditions = Vec<(NodeId, bool)>;
 pub(super) struct Candidate {
     pub(super) read: NodeId,
     pub(super) conditions: Conditions,
+}
+
+impl Candidate {
+    /// Whether all conditions hold, and what is looked at under them, if that is something. A condition that may stop the run is looked at only
+    /// where those in front of it hold, as it was.
+    fn all(
+        &self,
+        kernel: &Kernel,
+        graph: &mut Graph,
+        (kept, inside): (&[NodeId], Option<NodeId>),
+    ) -> Option<NodeId> {
+        let mut positions = kernel.graph.node(self.read).arguments();
+        let mut may_stop = positions.any(|position| may_fault_in(kernel, position));
+        let mut all = inside;
+        for (condition, holds) in self.conditions.iter().rev() {
+            let own = kept[condition.0 as usize];
+            let no =
+                |graph: &mut Graph| graph.add(Node::Constant(Scalar::Bool(false)), DType::Bool);
+            all = Some(match (all, holds) {
+                (Some(inner), true) if may_stop => {
+                    let arguments = vec![own, inner, no(graph)];
+                    graph.add(Node::Apply(Function::Select, arguments), DType::Bool)
+                }
+                (Some(inner), false) if may_stop => {
+                    let arguments = vec![own, no(graph), inner];
+                    graph.add(Node::Apply(Function::Select, arguments), DType::Bool)
+                }
+                (inner, holds) => {
+                    let own = match holds {
+                        true => own,
+                        false => graph.add(Node::Apply(Function::Not, vec![own]), DType::Bool),
+                    };
+                    inner.map_or(own, |inner| both(graph, own, inner))
+                }
+            });
+            may_stop |= may_fault_in(kernel, *condition);
+        }
+        all
+    }
 }
 
 /// Where a node is evaluated.
@@ -109,14 +149,6 @@ pub(super) fn everywhere(kernel: &Kernel, candidates: &[Candidate]) -> (Kernel, 
             return graph.add(node, dtype);
         };
         let shape = &kernel.operands[operand as usize].shape;
-        let conditions = candidate.conditions.iter().map(|(condition, holds)| {
-            let condition = kept[condition.0 as usize];
-            match holds {
-                true => condition,
-                false => graph.add(Node::Apply(Function::Not, vec![condition]), DType::Bool),
-            }
-        });
-        let conditions: Vec<NodeId> = conditions.collect();
         let mut inside = vec![];
         for (position, extent) in positions.iter().zip(shape) {
             if otherwise.is_some() && !is_inside(kernel, graph, *position, *extent) {
@@ -127,11 +159,8 @@ pub(super) fn everywhere(kernel: &Kernel, candidates: &[Candidate]) -> (Kernel, 
                 }
             }
         }
-        let all = conditions.iter().chain(&inside).copied();
-        let all = all
-            .collect::<Vec<_>>()
-            .into_iter()
-            .reduce(|a, b| both(graph, a, b));
+        let inside = inside.into_iter().reduce(|a, b| both(graph, a, b));
+        let all = candidate.all(kernel, graph, (&kept, inside));
         let zero = graph.add(Node::Constant(Scalar::Int(0)), DType::I64);
         let positions = positions
             .iter()
@@ -151,7 +180,6 @@ pub(super) fn everywhere(kernel: &Kernel, candidates: &[Candidate]) -> (Kernel, 
         };
         let read = graph.add(read, dtype);
         reads.push(read);
-        let inside = inside.into_iter().reduce(|a, b| both(graph, a, b));
         match (inside, otherwise) {
             (Some(inside), Some(other)) => {
                 let chosen = Node::Apply(Function::Select, vec![inside, read, other]);

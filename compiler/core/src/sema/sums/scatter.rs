@@ -41,6 +41,11 @@ pub(crate) enum Place<'a> {
     Bounded(VarId, Span),
 }
 
+/// True if a position is an index with a bound.
+fn has_bound(position: &Position) -> bool {
+    matches!(bound_index(position), Some((_, _, Some(_))))
+}
+
 impl<'a> Walk<'_, 'a> {
     /// A scatter: every index of its left side is bound there.
     fn scatter(&mut self, target: &'a ast::Target, ty: Option<&'a Type>, value: &'a Expr) {
@@ -58,15 +63,16 @@ impl<'a> Walk<'_, 'a> {
             );
             return;
         };
-        for position in positions.iter().flat_map(bounded_inside) {
+        // An index may stand in front of its bound: `a[j, j < 3]`.
+        let bounded = positions.iter().filter(|position| has_bound(position));
+        for position in positions.iter().flat_map(bounded_inside).chain(bounded) {
             self.bind(position, true);
         }
         self.left = true;
-        for position in positions {
-            let bound = bound_index(position);
-            match (position, bound) {
-                (Position::Rest(_), _) | (_, Some((_, _, Some(_)))) => self.bind(position, true),
-                (Position::Expr(expr), _) => self.position(expr),
+        for position in positions.iter().filter(|position| !has_bound(position)) {
+            match position {
+                Position::Rest(_) => self.bind(position, true),
+                Position::Expr(expr) => self.position(expr),
             }
         }
         self.left = false;
@@ -283,19 +289,22 @@ impl<'a> Checker<'a> {
             failed |= bounded.is_none();
             reduced.extend(bounded.map(|(var, _)| var));
         }
+        let mut bounded = vec![];
+        for position in positions.clone().filter(|position| has_bound(position)) {
+            let (var, span) = self.bounded_place(context, position, reduction)?;
+            reduced.push(var);
+            bounded.push(Place::Bounded(var, span));
+        }
+        let mut bounded = bounded.into_iter();
         for position in positions {
-            match (position, bound_index(position)) {
-                (Position::Rest(span), _) => {
+            match position {
+                _ if has_bound(position) => places.extend(bounded.next()),
+                Position::Rest(span) => {
                     let vars = self.index_vars(context.scope, "..", *span, None);
                     context.indices.push(("..", vars.clone()));
                     places.extend(vars.into_iter().map(Place::Own));
                 }
-                (_, Some((_, _, Some(_)))) => {
-                    let (var, span) = self.bounded_place(context, position, reduction)?;
-                    reduced.push(var);
-                    places.push(Place::Bounded(var, span));
-                }
-                (Position::Expr(expr), _) => {
+                Position::Expr(expr) => {
                     let index = bare_name(position)
                         .filter(|(name, _)| names.contains(name) && context.index(name).is_none());
                     match index {
