@@ -44,6 +44,7 @@ const WRITTEN: &[Pass] = &[
     search::overlaps::parted,
     search::weights::multiplied,
     search::digits::taken,
+    search::divided::by_block,
     search::long_windows::stepped,
     search::short::written,
     search::edges::parted,

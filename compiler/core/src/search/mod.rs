@@ -23,6 +23,7 @@ pub mod descent;
 pub mod diagonals;
 pub mod digits;
 pub mod disabled_moves;
+pub mod divided;
 mod domain;
 pub mod edges;
 mod eliminate;

@@ -21,13 +21,13 @@ pub(super) fn apart(kernel: &Kernel) -> Option<Kernel> {
     }
     let mut apart = kernel.clone();
     for (index, by) in split {
-        apart = halved(&apart, index, by)?;
+        apart = halved(&apart, index, by)?.canonical();
     }
     Some(apart)
 }
 
 /// The number by which an index is divided wherever it is divided, if that leaves nothing of its values.
-fn divisor(kernel: &Kernel, index: IndexId) -> Option<u64> {
+pub(super) fn divisor(kernel: &Kernel, index: IndexId) -> Option<u64> {
     let graph = &kernel.graph;
     let mut by = None;
     for (_, node, _) in graph.iter() {
@@ -51,7 +51,7 @@ fn divisor(kernel: &Kernel, index: IndexId) -> Option<u64> {
 }
 
 /// The kernel with `by * i + rest` in the place of an index; `rest` is the last index.
-fn halved(kernel: &Kernel, index: IndexId, by: u64) -> Option<Kernel> {
+pub(super) fn halved(kernel: &Kernel, index: IndexId, by: u64) -> Option<Kernel> {
     let rest = IndexId(kernel.indices.len() as u32);
     let weight = i64::try_from(by).ok()?;
     let mut graph = Graph::default();
@@ -88,5 +88,5 @@ fn halved(kernel: &Kernel, index: IndexId, by: u64) -> Option<Kernel> {
         .find(|name| !taken(name))?;
     halved.indices[index.0 as usize].extent = own.extent / by;
     halved.indices.push(Index { name, extent: by });
-    Some(halved.canonical())
+    Some(halved)
 }

@@ -8,6 +8,7 @@ mod conditions;
 mod constants;
 mod diagonals;
 mod digits;
+mod divided;
 mod edges;
 mod exact;
 mod gathered_rows;
