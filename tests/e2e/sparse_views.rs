@@ -236,3 +236,18 @@ output g
         assert_eq!(said.stdout, expected, "{format} on {sites} sites");
     }
 }
+
+/// Of a term that lists leave, the gradient by a column is at that column alone, with nothing to sum.
+#[test]
+fn gradients_by_a_column_beside_a_list() {
+    let program = r#"
+dim N
+input A: f64[N, N] = load("a.mtx")
+param U: f64[N, 3] = normal(0, 1)
+l = sum[i,j] abs(A[j,i] - U[j,1]) + sum[i,j] max(A[j,i], U[i,2])
+g = grad(l, U)
+output g
+"#;
+    let values = lists_give_what_dense_inputs_give(program, &["g"]);
+    assert!(values[0].iter().any(|x| *x > 1.0));
+}

@@ -11,11 +11,10 @@
 //! ```
 
 use super::Lists;
-use super::fill::zero;
 use super::statement::OverList;
 use crate::einsum::TensorId;
 use crate::einsum::canonical::statement;
-use crate::rules::renamed;
+use crate::rules::{renamed, summed};
 use ein_plan::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Origin, Reduction};
 
 /// Points beside a place for which what depends on the place alone is worth a tensor.
@@ -80,14 +79,7 @@ impl Lists {
         }
         over.kernel.root = root;
         if over.kernel.output_rank as usize > entry {
-            // A place that the guard leaves out has a sum of nothing.
-            over.kernel.reduction = None;
-            if let Some(guard) = over.kernel.guard.take() {
-                let graph = &mut over.kernel.graph;
-                let nothing = graph.add(Node::Constant(zero(dtype)), dtype);
-                let chosen = Node::Apply(Function::Select, vec![guard, root, nothing]);
-                over.kernel.root = graph.add(chosen, dtype);
-            }
+            over.kernel = summed(over.kernel);
         }
         over.canonical()
     }

@@ -18,7 +18,7 @@ use crate::einsum::canonical::statement;
 use crate::einsum::nodes::needed;
 use crate::einsum::{Statement, TensorId};
 use crate::rules::conditions::chosen_factor;
-use crate::rules::{element, elementwise, may_fault, over, times, values};
+use crate::rules::{element, elementwise, may_fault, over, summed, times, values};
 use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId, Origin, Reduction, Scalar};
 
 /// Sums of more terms are left as they are.
@@ -287,7 +287,7 @@ impl Terms<'_> {
         let bits = inner.fold(of_guard, |bits, id| bits | of(id));
         let all = 0..kernel.indices.len();
         let (own, others): (Vec<usize>, Vec<usize>) = all.partition(|at| bits >> at & 1 == 1);
-        let (left, summed): (Vec<usize>, Vec<usize>) = own.iter().partition(|at| **at < rank);
+        let (left, reduced): (Vec<usize>, Vec<usize>) = own.iter().partition(|at| **at < rank);
         let times_all = values(kernel, others.into_iter().filter(|at| *at >= rank));
         let graph = &mut kernel.graph;
         let one = constant(graph, 1, dtype);
@@ -309,13 +309,13 @@ impl Terms<'_> {
         let inner = Kernel {
             root,
             output_rank: left.len() as u32,
-            reduction: kernel.reduction.and(match summed.is_empty() {
-                true => None,
-                false => Some(Reduction::Sum),
-            }),
+            reduction: Some(Reduction::Sum),
             ..kernel.clone()
         };
         let mut inner = over(inner, kernel, &own);
+        if reduced.is_empty() {
+            inner = summed(inner);
+        }
         // A term that is 0 beside a diagonal is computed on the diagonal alone, as a list would do.
         if inner.reduction.is_some()
             && let Some(product) = chosen_factor(&mut inner)

@@ -249,6 +249,19 @@ pub(crate) fn elementwise(kernel: &Kernel) -> Kernel {
     }
 }
 
+/// A sum that has nothing left to sum over, as a kernel without a reduction: 0 where its guard does not hold.
+pub(crate) fn summed(mut kernel: Kernel) -> Kernel {
+    kernel.reduction = None;
+    if let Some(guard) = kernel.guard.take() {
+        let dtype = kernel.graph.dtype(kernel.root);
+        let nothing = neutral(Reduction::Sum, dtype).expect("a sum of numbers begins at 0");
+        let nothing = kernel.graph.add(Node::Constant(nothing), dtype);
+        let chosen = Node::Apply(Function::Select, vec![guard, kernel.root, nothing]);
+        kernel.root = kernel.graph.add(chosen, dtype);
+    }
+    kernel
+}
+
 /// A kernel over these of the indices of another one, in this order.
 pub(crate) fn over(mut to: Kernel, kernel: &Kernel, indices: &[usize]) -> Kernel {
     to.indices = indices.iter().map(|i| kernel.indices[*i].clone()).collect();

@@ -43,7 +43,7 @@ pub mod wrapped;
 
 pub(crate) use kernel::{
     element, elementwise, factors, free_index, indices_of, may_fault, may_fault_by, may_fault_in,
-    neutral, over, permute_operands, permute_output, renamed, restrict_to, times, values,
+    neutral, over, permute_operands, permute_output, renamed, restrict_to, summed, times, values,
     values_of_bits, values_passed_over, with_value, zero,
 };
 

@@ -224,7 +224,7 @@ struct Adding<'t, 'r, 'a, T, A, F> {
     products: &'t Products<'a>,
     points: Range<usize>,
     values: &'t [T],
-    /// What they are multiplied by.
+    /// The factor that they lack.
     last: Option<Named<'a, T>>,
     table: &'t mut Table<'r, A>,
     add: F,

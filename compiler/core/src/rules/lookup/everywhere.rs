@@ -20,8 +20,8 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Whether all conditions hold, and what is looked at under them, if that is something. A condition that may stop the run is looked at only
-    /// where those in front of it hold, as it was.
+    /// Returns the condition that the read takes place: all conditions hold, and so does `inside`, which is asked under them. What may stop the
+    /// run is looked at only where the conditions in front of it hold, as it was.
     fn all(
         &self,
         kernel: &Kernel,
