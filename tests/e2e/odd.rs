@@ -731,3 +731,19 @@ fn an_index_of_a_scatter_may_stand_in_front_of_its_bound() {
         );
     }
 }
+
+/// Of values that are equal, each has a share of what the inner maximum has.
+#[test]
+fn a_maximum_of_maxima_gives_shares_to_these_first() {
+    prints(
+        "x[k < 2, l < 2] = where(k == 1 and l == 0, 0.0, 1.0)
+m = max[k] (max[l] x[k,l])
+g = grad(m, x)
+n = min[k < 2] (min[l < 2 - k] x[0,k])
+h = grad(n, x)
+output g
+output h
+",
+        "g = [[0.25 0.25]\n     [0.   0.5 ]]\nh = [[0.5 0.5]\n     [0.  0. ]]\n",
+    );
+}

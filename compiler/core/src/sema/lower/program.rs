@@ -124,7 +124,7 @@ impl<'a> Checker<'a> {
     }
 
     /// The reduction that an expression is, with its guards and body; its indices are added to `vars`. Reductions of one kind directly inside each
-    /// other are one.
+    /// other are one, but for extremes: of equal values the gradient gives shares to those of the outer one first.
     fn nested(
         &self,
         root: ExprId,
@@ -140,12 +140,7 @@ impl<'a> Checker<'a> {
         {
             let nests = matches!(
                 next,
-                Reduction::Sum
-                    | Reduction::Prod
-                    | Reduction::Max
-                    | Reduction::Min
-                    | Reduction::Any
-                    | Reduction::All
+                Reduction::Sum | Reduction::Prod | Reduction::Any | Reduction::All
             );
             if reduction.is_some_and(|r| r != *next || !nests)
                 || self.arena.ty(body) != self.arena.ty(root)

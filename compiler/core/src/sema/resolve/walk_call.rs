@@ -89,6 +89,9 @@ impl<'a> Walk<'_, 'a> {
                         ExprKind::Access { .. } => {
                             "all positions stand in one pair of brackets: `A[i,j]`"
                         }
+                        ExprKind::Else { .. } => {
+                            "what `else` gives stands in parentheses if it has positions: `x[i - 1] else (x[0])`"
+                        }
                         _ => "give it a name first: `t[i,j] = …`",
                     }),
             ),
