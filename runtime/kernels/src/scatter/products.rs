@@ -7,7 +7,7 @@
 //! [v | e] sum w[e] * x[src[e]] if dst[e] == v   ->   for each e: table[dst[e]] += w[e] * x[src[e]]
 //! ```
 
-use super::strips::{MOST_TABLES, tables};
+use super::strips::{MOST_TABLES, grows, tables};
 use super::table::{GROWTH, Table, together};
 use super::{Solved, Sums, parts};
 use crate::Chunk;
@@ -63,7 +63,7 @@ impl<'a> Products<'a> {
         let of_point: Vec<usize> = (rank..ranges.len()).collect();
         let points: usize = of_point.iter().map(|i| lengths[*i]).product();
         let parts = match parts(points as u64, lengths[v]) {
-            0 if ascending => (tables(points as u64), false),
+            parts if grows(ascending, points as u64, parts) => (tables(points as u64), false),
             0 => return None,
             parts => (parts, true),
         };

@@ -61,6 +61,11 @@ pub(super) fn tables(points: u64) -> u64 {
     (points / ASCENDING).clamp(1, MOST_TABLES)
 }
 
+/// True if tables that grow are better than so many of the whole output: they stay in a cache, and are not added up element by element.
+pub(super) fn grows(ascending: bool, points: u64, parts: u64) -> bool {
+    ascending && tables(points) >= parts
+}
+
 pub(super) struct Scatter<'p, 'a> {
     /// True if neighbours along the last dimension of a strip go to neighbours in the output.
     pub runs: bool,
@@ -154,11 +159,7 @@ impl<'a> Scatter<'_, 'a> {
 
     /// Values, reduced by output element.
     fn reduced<A: Total>(&self, start: A, f: impl Fn(A, A) -> A + Copy + Sync) -> Option<Vec<A>> {
-        if self.parts > 0 {
-            let whole = || Table::whole(self.size, start);
-            return self.in_parts((self.parts, start), f, whole);
-        }
-        if self.ascending {
+        if grows(self.ascending, self.points(), self.parts) {
             let parts = tables(self.points());
             // Places that ascend are in one table, but for those where a part ends.
             let room = AtomicUsize::new(self.size + self.size / 2 + parts as usize * GROWTH);
@@ -166,6 +167,10 @@ impl<'a> Scatter<'_, 'a> {
             if let Some(sums) = self.in_parts((parts, start), f, growing) {
                 return Some(sums);
             }
+        }
+        if self.parts > 0 {
+            let whole = || Table::whole(self.size, start);
+            return self.in_parts((self.parts, start), f, whole);
         }
         let mut sums = vec![start; self.size];
         self.all(|found| add(&mut sums, &found.at, A::of(found), f))?;
