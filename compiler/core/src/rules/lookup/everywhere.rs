@@ -33,24 +33,20 @@ impl Candidate {
         let mut all = inside;
         for (condition, holds) in self.conditions.iter().rev() {
             let own = kept[condition.0 as usize];
-            let no =
-                |graph: &mut Graph| graph.add(Node::Constant(Scalar::Bool(false)), DType::Bool);
-            all = Some(match (all, holds) {
-                (Some(inner), true) if may_stop => {
-                    let arguments = vec![own, inner, no(graph)];
-                    graph.add(Node::Apply(Function::Select, arguments), DType::Bool)
+            let own = match holds {
+                true => own,
+                false => graph.add(Node::Apply(Function::Not, vec![own]), DType::Bool),
+            };
+            all = Some(match all {
+                None => own,
+                Some(inner) if may_stop => {
+                    let no = graph.add(Node::Constant(Scalar::Bool(false)), DType::Bool);
+                    graph.add(
+                        Node::Apply(Function::Select, vec![own, inner, no]),
+                        DType::Bool,
+                    )
                 }
-                (Some(inner), false) if may_stop => {
-                    let arguments = vec![own, no(graph), inner];
-                    graph.add(Node::Apply(Function::Select, arguments), DType::Bool)
-                }
-                (inner, holds) => {
-                    let own = match holds {
-                        true => own,
-                        false => graph.add(Node::Apply(Function::Not, vec![own]), DType::Bool),
-                    };
-                    inner.map_or(own, |inner| both(graph, own, inner))
-                }
+                Some(inner) => both(graph, own, inner),
             });
             may_stop |= may_fault_in(kernel, *condition);
         }
