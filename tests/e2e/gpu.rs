@@ -187,6 +187,101 @@ fn compiled_kernels_are_kept_and_damaged_ones_replaced() {
     assert_eq!((found.stdout, files()), (wanted, first));
 }
 
+/// Builds a program of this folder with kernels for GPUs.
+fn built_for(architectures: &str, folder: &Path, model: &Path) -> PathBuf {
+    let built = folder.join("model");
+    let mut command = einc_command(&["build", "--gpu-arch", architectures, "-o"]);
+    command.arg(&built).arg(model);
+    command.env("LD_LIBRARY_PATH", libraries());
+    run(&mut command).success();
+    built
+}
+
+#[test]
+fn kernels_that_are_built_ahead_need_no_compiler() {
+    let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let built = built_for("sm_80,sm_90", folder.path(), &program(folder.path()));
+    let no_compiler = some(&["libcuda.so", "libcublas.so"]);
+    let start = |libraries: &Path, architecture: &str, sites: &str| {
+        let mut command = Command::new(&built);
+        command.args(["--device", "gpu", "--sites", sites]);
+        command.env("XDG_CACHE_HOME", cache.path());
+        command.env("LD_LIBRARY_PATH", libraries);
+        run(command.env("HOST_CUDA_ARCHITECTURE", architecture))
+    };
+    let wanted = wanted();
+    // Machine code of the GPU's own architecture or generation, or portable text.
+    for architecture in ["80", "86", "90", "100"] {
+        let found = start(no_compiler.path(), architecture, "1").success();
+        assert_eq!(found.stderr, "");
+        assert_near(&found.stdout, &wanted);
+    }
+    assert!(!cache.path().join("einc").exists());
+    let old = start(no_compiler.path(), "75", "1").fails_with(1);
+    old.says(&["E0735", "libnvrtc", "no image of a kernel for sm_75"]);
+    // The plan for other sites has other kernels, which a compiler adds.
+    for _ in 0..3 {
+        let others = start(no_compiler.path(), "90", "3").fails_with(1);
+        others.says(&["E0735", "libnvrtc", "these sites"]);
+    }
+    let others = start(libraries(), "90", "3").success();
+    assert_near(&others.stdout, &wanted);
+    // The matrix library may be missing, too.
+    let driver = some(&["libcuda.so"]);
+    let found = start(driver.path(), "90", "1").success();
+    assert!(found.stderr.contains("libcublas"), "{found}");
+    assert_near(&found.stdout, &wanted);
+}
+
+#[test]
+fn a_training_that_is_built_ahead_needs_no_compiler() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = root().join("examples/logistic.ein");
+    let built = built_for("sm_90", folder.path(), &model);
+    let no_compiler = some(&["libcuda.so", "libcublas.so"]);
+    let result = |device: &str| {
+        let mut command = Command::new(&built);
+        command.args(["--progress", "none", "--device", device]);
+        command.env("LD_LIBRARY_PATH", no_compiler.path());
+        run(&mut command).success().stdout
+    };
+    let (found, wanted) = (numbers(&result("gpu")), numbers(&result("cpu")));
+    assert_eq!(found.len(), wanted.len());
+    for (a, b) in found.iter().zip(&wanted) {
+        assert!(
+            (a - b).abs() <= 1e-3 * b.abs().max(1.0),
+            "{found:?}, {wanted:?}"
+        );
+    }
+}
+
+#[test]
+fn kernels_that_cannot_be_built_ahead_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = program(folder.path());
+    let sizes = folder.path().join("sizes.ein");
+    std::fs::write(
+        &sizes,
+        "dim N\ninput x: f32[N]\ny = sum[n] x[n]\noutput y\n",
+    )
+    .unwrap();
+    let no_compiler = some(&["libcuda.so"]);
+    let build = |libraries: &Path, architecture: &str, model: &Path| {
+        let mut command = einc_command(&["build", "--gpu-arch", architecture, "-o"]);
+        command.arg(folder.path().join("built")).arg(model);
+        run(command.env("LD_LIBRARY_PATH", libraries))
+    };
+    let found = build(no_compiler.path(), "sm_90", &model).fails_with(1);
+    found.says(&["E0738", "libnvrtc", "LD_LIBRARY_PATH"]);
+    let found = build(libraries(), "sm_90,sm_60", &model).fails_with(1);
+    found.says(&["E0738", "no code for sm_60", "sm_80, sm_90"]);
+    let found = build(libraries(), "90", &model).fails_with(2);
+    found.says(&["--gpu-arch", "sm_90"]);
+    let found = build(libraries(), "sm_90", &sizes).fails_with(2);
+    found.says(&["E0738", "planned when it starts", "--input", "--sites"]);
+    assert!(!folder.path().join("built").exists());
+}
+
 #[test]
 fn without_a_matrix_library_generated_kernels_multiply() {
     let libraries = some(&["libcuda.so", "libnvrtc.so"]);

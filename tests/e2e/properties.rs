@@ -24,7 +24,7 @@ fn device() -> Arc<dyn Device> {
         Err(_) | Ok("" | "cpu") => ein_device_cpu::device(),
         Ok("reference") => einc_reference::device(),
         Ok("emulated") => ein_cuda::emulated().unwrap(),
-        Ok("gpu") => Arc::new(ein_cuda::nvidia(0).unwrap().0),
+        Ok("gpu") => Arc::new(ein_cuda::nvidia(0, &Arc::default()).unwrap().0),
         Ok(other) => panic!("there is no device `{other}`"),
     }
 }

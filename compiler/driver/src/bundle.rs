@@ -7,6 +7,7 @@
 //! ```
 
 use crate::{planned::Planned, program::Program, settings::Settings, shims::ShimsByName};
+use ein_cuda::Images;
 use ein_plan::{FileRef, Scalar};
 use einc_core::{
     pipeline::Criteria,
@@ -15,10 +16,10 @@ use einc_core::{
 use einc_diag::FileId;
 use einc_syntax::ast;
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 /// The version of the encoding: it changes whenever the meaning of a bundle's bytes does.
-const VERSION: u32 = 12;
+const VERSION: u32 = 13;
 
 /// The content of a built program.
 #[derive(Debug, Serialize, Deserialize)]
@@ -39,6 +40,8 @@ pub struct Bundle {
     /// True if it only evaluates, with params that it is given.
     inference: bool,
     planned: Option<Planned>,
+    /// Images of the plan's kernels for GPUs.
+    images: Arc<Images>,
     /// MPI shims that einc was not built with.
     shims: ShimsByName,
 }
@@ -67,6 +70,7 @@ impl Bundle {
             criteria: settings.criteria.clone(),
             inference: settings.inference,
             planned,
+            images: Arc::clone(&settings.images),
             shims: ShimsByName::new(),
         }
     }
@@ -108,6 +112,7 @@ impl Bundle {
             deterministic: self.deterministic,
             criteria: self.criteria,
             inference: self.inference,
+            images: self.images,
             ..Settings::default()
         };
         (program, settings, self.planned)

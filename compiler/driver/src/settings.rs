@@ -9,12 +9,13 @@
 use crate::arguments::{
     BindArguments, Data, DeviceKind, PlanArguments, RunArguments, Save, Weights,
 };
+use ein_cuda::Images;
 use ein_exec::session::Begin;
 use ein_plan::{FileRef, Scalar};
 use ein_records::{Destinations, Show};
 use einc_core::pipeline::Criteria;
 use einc_diag::Diagnostic;
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 /// Everything that is asked of a program besides its text.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -51,6 +52,8 @@ pub struct Settings {
     pub threads: Option<usize>,
     /// The device that computes kernels.
     pub device: DeviceKind,
+    /// Images of kernels that GPUs need not compile.
+    pub images: Arc<Images>,
     /// True if the run ends with figures.
     pub stats: bool,
     /// After how long a site that waits for others says so.

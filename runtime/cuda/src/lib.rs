@@ -15,10 +15,12 @@ mod device;
 mod emulated;
 mod expression;
 mod function;
+mod functions;
 mod gpu;
 mod group;
 mod groups;
 mod helpers;
+mod images;
 mod kernel;
 mod listing;
 mod machine;
@@ -28,12 +30,14 @@ mod prepared;
 mod product;
 mod sources;
 mod text;
+mod unit;
 mod units;
 mod writer;
 
-pub use ein_nvidia::{Properties, list as nvidia_gpus, missing as nvidia_missing};
+pub use ein_nvidia::{Architecture, Properties, list as nvidia_gpus, missing as nvidia_missing};
 pub use emulated::Emulated;
 pub use gpu::{Counts, Gpu};
+pub use images::Images;
 pub use kernel::text;
 pub use listing::listing;
 pub use machine::{Address, Argument, Element, Machine, Matrices, Matrix, Module};
@@ -53,12 +57,12 @@ pub fn emulated() -> Result<Arc<dyn Device>, String> {
     Ok(device)
 }
 
-/// A GPU of this machine, by its number; and what it lacks, if that makes it slow.
+/// A GPU of this machine, by its number, with images of kernels that it need not compile; and what it lacks, if that makes it slow.
 ///
 /// # Errors
 /// Why it cannot be used.
-pub fn nvidia(number: usize) -> Result<(Gpu, Option<String>), String> {
-    let driven = nvidia::Driven::open(number)?;
+pub fn nvidia(number: usize, images: &Arc<Images>) -> Result<(Gpu, Option<String>), String> {
+    let driven = nvidia::Driven::open(number, images)?;
     let lacks = driven.lacks();
     Ok((Gpu::new(Arc::new(driven)), lacks))
 }

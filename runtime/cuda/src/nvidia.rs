@@ -3,35 +3,51 @@
 //! Must not know kernels of plans.
 //!
 //! ```text
-//! load [k0, k1] -> one text behind `cuda.cuh`, compiled for sm_90; launch k1 -> cuLaunchKernel
+//! load [k0, k1] -> k0 from an image that was made ahead, k1 behind `cuda.cuh`, compiled for sm_90; launch k1 -> cuLaunchKernel
 //! ```
 
 use crate::cache::{Cache, Unit};
+use crate::images::Images;
 use crate::machine::{Address, Argument, Machine, Matrices, Module};
-use crate::text::{Text, prelude};
+use crate::text::Text;
+use crate::unit::{kept, names, unit};
 use ein_device::{DeviceFault, MemorySpace};
-use ein_nvidia::{CompileError, Failure, Image, Loaded, Nvidia, compile, compiler};
-use std::fmt::Write;
-use std::fs;
+use ein_nvidia::{CompileError, Failure, Image, Loaded, Nvidia, compile, compiler, present};
+use std::collections::HashMap;
 use std::panic::resume_unwind;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A GPU of this machine.
 #[derive(Debug)]
 pub(crate) struct Driven {
     gpu: Arc<Nvidia>,
     cache: Option<Cache>,
+    images: Arc<Images>,
+    /// By its text, the unit of a function that has an image, and its number there.
+    places: HashMap<String, (usize, usize)>,
+    /// By unit of the images, what the GPU has taken of it; none if it takes nothing.
+    units: Vec<OnceLock<Option<Arc<Loaded>>>>,
 }
 
 impl Driven {
-    /// Opens a GPU, by its number among those that the driver finds.
+    /// Opens a GPU, by its number among those that the driver finds. The compiler may be missing where there are images.
     ///
     /// # Errors
     /// Why it cannot be used.
-    pub fn open(number: usize) -> Result<Driven, String> {
+    pub fn open(number: usize, images: &Arc<Images>) -> Result<Driven, String> {
+        let gpu = Arc::new(Nvidia::open(number)?);
+        if images.is_empty() {
+            present()?;
+        }
+        let places = images.places().into_iter();
         Ok(Driven {
-            gpu: Arc::new(Nvidia::open(number)?),
+            gpu,
             cache: Cache::of_user(),
+            places: places
+                .map(|(text, place)| (text.to_owned(), place))
+                .collect(),
+            units: (0..images.units()).map(|_| OnceLock::new()).collect(),
+            images: Arc::clone(images),
         })
     }
 
@@ -45,11 +61,30 @@ impl Driven {
         result.unwrap_or_else(|failure| self.stops(&failure.to_string()))
     }
 
+    /// The function of a text that was compiled ahead, if the driver takes one of its images: its unit, and its number there.
+    fn ahead(&self, text: &str) -> Option<(Arc<Loaded>, usize)> {
+        let (unit, number) = *self.places.get(text)?;
+        let loaded = self.units[unit].get_or_init(|| {
+            let architecture = self.gpu.properties().architecture;
+            let (functions, images) = self.images.fitting(unit, architecture);
+            let taken = images
+                .into_iter()
+                .find_map(|image| self.gpu.load(image, &names(functions)).ok());
+            taken.map(Arc::new)
+        });
+        Some((loaded.clone()?, number))
+    }
+
     /// The functions of a unit: an image that is kept, if the driver takes it, or a new one.
     fn loaded(&self, text: &str, names: &[String]) -> Result<Loaded, String> {
         let architecture = self.gpu.properties().architecture;
         let told = |error: CompileError| match error {
-            CompileError::Compiler(why) => self.stops(&why),
+            CompileError::Compiler(why) if self.images.is_empty() => self.stops(&why),
+            CompileError::Compiler(why) => {
+                let images = format!("the program brings no image of a kernel for {architecture}");
+                let help = "build it for this architecture and these sites and sizes";
+                self.stops(&format!("{why}, and {images}: {help}"))
+            }
             CompileError::Text(log) => kept(text, &log),
         };
         let compiler = compiler(architecture).map_err(told)?;
@@ -136,14 +171,23 @@ impl Machine for Driven {
     }
 
     fn load(&self, texts: &[&Text]) -> Result<Arc<dyn Module>, String> {
-        let names: Vec<String> = (0..texts.len())
-            .map(|number| format!("k{number}"))
-            .collect();
-        let unit = unit(texts);
-        let loaded = self.loaded(&unit, &names)?;
+        let ahead = texts.iter().map(|text| self.ahead(&text.function("k")));
+        let ahead: Vec<Option<(Arc<Loaded>, usize)>> = ahead.collect();
+        let others = texts.iter().zip(&ahead);
+        let others = others.filter_map(|(text, ahead)| ahead.is_none().then_some(*text));
+        let others: Vec<&Text> = others.collect();
+        let mut compiled = vec![];
+        if !others.is_empty() {
+            let loaded = Arc::new(self.loaded(&unit(&others), &names(others.len()))?);
+            compiled.extend((0..others.len()).map(|number| (Arc::clone(&loaded), number)));
+        }
+        let mut compiled = compiled.into_iter();
+        let functions = ahead
+            .into_iter()
+            .filter_map(|ahead| ahead.or_else(|| compiled.next()));
         Ok(Arc::new(Functions {
             gpu: Arc::clone(&self.gpu),
-            loaded,
+            functions: functions.collect(),
         }))
     }
 }
@@ -152,7 +196,8 @@ impl Machine for Driven {
 #[derive(Debug)]
 struct Functions {
     gpu: Arc<Nvidia>,
-    loaded: Loaded,
+    /// By number, the unit that a function is in, and its number there.
+    functions: Vec<(Arc<Loaded>, usize)>,
 }
 
 impl Module for Functions {
@@ -168,62 +213,8 @@ impl Module for Functions {
             Argument::Memory(address, _) => address.0,
         });
         let words: Vec<u64> = words.collect();
-        let launched = self
-            .gpu
-            .launch(&self.loaded, function, (blocks, threads), &words);
+        let (loaded, number) = &self.functions[function];
+        let launched = self.gpu.launch(loaded, *number, (blocks, threads), &words);
         launched.or_else(|failure| stops(&self.gpu, &failure.to_string()))
-    }
-}
-
-/// The unit of some texts.
-fn unit(texts: &[&Text]) -> String {
-    let mut unit = [include_str!("cuda.cuh"), prelude()].join("\n");
-    for (number, text) in texts.iter().enumerate() {
-        let _ = write!(unit, "\n{}", text.function(&format!("k{number}")));
-    }
-    unit
-}
-
-/// Keeps a unit that does not compile, with the compiler's words, and says where.
-fn kept(unit: &str, log: &str) -> String {
-    let first = log
-        .lines()
-        .find(|line| line.contains("error"))
-        .unwrap_or(log);
-    let folder = tempfile::Builder::new().prefix("ein-kernels-").tempdir();
-    let written = folder.and_then(|folder| {
-        fs::write(folder.path().join("unit.cu"), unit)?;
-        fs::write(folder.path().join("log"), log)?;
-        Ok(folder.keep())
-    });
-    let place = match written {
-        Ok(folder) => format!("they and its words are kept in {}", folder.display()),
-        Err(error) => format!("they cannot be kept: {error}"),
-    };
-    format!("the CUDA compiler does not compile generated kernels; {place}: {first}")
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn a_text_that_does_not_compile_is_kept() {
-        let error = kept(
-            "void f() { nothing; }",
-            "kernels.cu(1): error: \"nothing\" is undefined\n",
-        );
-        assert!(
-            error.ends_with(": kernels.cu(1): error: \"nothing\" is undefined"),
-            "{error}"
-        );
-        let folder = error.split("are kept in ").nth(1).unwrap();
-        let folder = std::path::Path::new(folder.split(": ").next().unwrap());
-        assert_eq!(
-            fs::read_to_string(folder.join("unit.cu")).unwrap(),
-            "void f() { nothing; }"
-        );
-        fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -158,6 +158,11 @@ impl Product {
         packed.chain(copied)
     }
 
+    /// All texts that it may need, depending on where operands begin and on their strides.
+    pub fn all_texts(&self) -> [&Text; 3] {
+        [&self.left.packed, &self.right.packed, &self.copied].map(|part| &part.text)
+    }
+
     fn factors(&self) -> [(&'static str, &Factor); 2] {
         [("left", &self.left), ("right", &self.right)]
     }

@@ -10,10 +10,11 @@
 use crate::machine::{Argument, Machine, Module};
 use crate::text::Text;
 use std::collections::HashMap;
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The most texts of a unit; more are compiled at the same time in several.
-const MOST: usize = 24;
+pub(crate) const MOST: usize = 24;
 
 /// A text, and the function in a module that it is compiled to.
 #[derive(Debug)]
@@ -95,11 +96,19 @@ impl Units {
             .len()
             .div_ceil(announced.len().div_ceil(MOST).max(1))
             .max(1);
-        std::thread::scope(|scope| {
-            for unit in announced.chunks(each) {
-                scope.spawn(|| self.compile(unit));
-            }
+        let compiled_all = std::thread::scope(|scope| {
+            let units = announced.chunks(each);
+            let begun: Vec<_> = units
+                .map(|unit| scope.spawn(|| self.compile(unit)))
+                .collect();
+            let mut done = begun.into_iter().map(|unit| unit.join());
+            done.try_for_each(|unit| unit)
         });
+        if let Err(panic) = compiled_all {
+            // Whoever waits finds the same fault.
+            texts.announced = announced;
+            resume_unwind(panic);
+        }
         drop(texts);
         let function = compiled.function.get();
         function.expect("what is announced is compiled, or the run has stopped")

@@ -39,7 +39,7 @@ pub(super) fn beginning(
     sites: u32,
 ) -> Result<Beginning, Failure> {
     targets(settings).map_err(|error| Failure::usage(vec![error]))?;
-    let devices = devices::open_for(settings.device, sites)?;
+    let devices = devices::open_for(settings.device, sites, &settings.images)?;
     let files = weights::files(&settings.weights);
     let weights = files.map_err(|error| Failure::wrong(vec![error]))?;
     let mut keeping = Keeping::default();

@@ -8,9 +8,11 @@
 //! ```
 
 use clap::Args;
+use einc_diag::Diagnostic;
 use einc_driver::{
     arguments::{BindArguments, Format, PlanArguments},
     bundle::Bundle,
+    devices::{self, Architecture, Images},
     exit,
     failure::Failure,
     infer,
@@ -21,7 +23,7 @@ use einc_driver::{
     settings::Settings,
     shims, target,
 };
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 /// Build an executable that needs neither einc nor Rust
 ///
@@ -35,6 +37,7 @@ Examples:
   einc build model.ein -o bin/model
   einc build model.ein --dim N=1000      1000 unless the executable is told otherwise
   einc build model.ein --infer logits    ./model --weights model.safetensors evaluates logits
+  einc build model.ein --gpu-arch sm_80,sm_90    kernels are compiled now for these GPUs
   einc build model.ein --sites 4         planned beforehand for 4 sites, its default")]
 pub struct Arguments {
     /// The program
@@ -47,6 +50,10 @@ pub struct Arguments {
     /// repeat for more
     #[arg(long, value_name = "NAME")]
     infer: Vec<String>,
+    /// Compile the kernels for GPUs of these architectures, so that the executable needs no CUDA
+    /// compiler; this machine needs one, but no GPU
+    #[arg(long, value_name = "ARCHITECTURES", value_delimiter = ',')]
+    gpu_arch: Vec<Architecture>,
     #[command(flatten)]
     bind: BindArguments,
     #[command(flatten)]
@@ -99,6 +106,12 @@ pub fn perform(arguments: Arguments) -> i32 {
             Err(failure) => return exit::fail(failure, &program, format),
         },
     };
+    if !arguments.gpu_arch.is_empty() {
+        match images(planned.as_ref(), &arguments.gpu_arch) {
+            Ok(images) => settings.images = Arc::new(images),
+            Err(failure) => return exit::fail(failure, &program, format),
+        }
+    }
     let bundle = Bundle::new(&program, &settings, planned).with_shims(shims::of_user());
     let bundle = match bundle.encode() {
         Ok(bundle) => bundle,
@@ -138,4 +151,14 @@ fn planned(
         Err(failure) if open && failure.needs_more_memory() => Ok(None),
         Err(failure) => Err(failure),
     }
+}
+
+/// Compiles the kernels of the plan that the executable carries.
+fn images(planned: Option<&Planned>, architectures: &[Architecture]) -> Result<Images, Failure> {
+    let planned = planned.ok_or_else(|| {
+        let message = "the kernels cannot be compiled for GPUs: the program is planned when it starts, when its sizes or sites are known";
+        let help = "name its data or sizes here (`--input`, `--dim`), and the sites (`--sites`)";
+        Failure::usage(vec![Diagnostic::error("E0738", message).help(help)])
+    })?;
+    devices::images(planned, architectures)
 }

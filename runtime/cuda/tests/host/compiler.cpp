@@ -17,7 +17,7 @@ namespace {
 
 enum Result { SUCCESS = 0, INVALID_INPUT = 3, COMPILATION = 6 };
 
-struct Program { std::string text, log, image; };
+struct Program { std::string text, log, code, portable; };
 
 std::string contents(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
@@ -86,7 +86,7 @@ Result asked(void* library, const Program& program, int count, const char* const
 #define CALL extern "C" __attribute__((visibility("default"))) Result
 
 CALL nvrtcCreateProgram(Program** program, const char* text, const char*, int, const char* const*, const char* const*) {
-    *program = new Program{text, "", ""};
+    *program = new Program{text, "", "", ""};
     return SUCCESS;
 }
 CALL nvrtcDestroyProgram(Program** program) { delete *program; return SUCCESS; }
@@ -99,9 +99,13 @@ CALL nvrtcVersion(int* major, int* minor) {
 CALL nvrtcGetNumSupportedArchs(int* count) { *count = 2; return SUCCESS; }
 CALL nvrtcGetSupportedArchs(int* all) { all[0] = 80; all[1] = 90; return SUCCESS; }
 CALL nvrtcCompileProgram(Program* program, int count, const char* const* options) {
-    bool of_architecture = false;
-    for (int option = 0; option < count; ++option) of_architecture |= !strcmp(options[option], "--gpu-architecture=sm_90");
-    if (!of_architecture) return INVALID_INPUT;
+    unsigned architecture = 0;
+    bool real = false;
+    for (int option = 0; option < count; ++option) {
+        real |= sscanf(options[option], "--gpu-architecture=sm_%u", &architecture) == 1;
+        sscanf(options[option], "--gpu-architecture=compute_%u", &architecture);
+    }
+    if (architecture != 80 && architecture != 90) return INVALID_INPUT;
     if (const char* path = getenv("HOST_CUDA_NVRTC")) {
         void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (!library) { fprintf(stderr, "HOST_CUDA_NVRTC: %s\n", dlerror()); abort(); }
@@ -121,13 +125,17 @@ CALL nvrtcCompileProgram(Program* program, int count, const char* const* options
     if (compiled) {
         const std::string code = contents(target);
         const uint64_t length = code.size();
-        program->image = "HOST" + std::string((const char*)&length, 8) + code;
+        const auto image = [&](char kind) { return "HOST" + std::string{kind, (char)architecture} + std::string((const char*)&length, 8) + code; };
+        if (real) program->code = image('c');
+        program->portable = image('p');
     }
     for (const std::string& file : {source, target, log}) unlink(file.c_str());
     rmdir(folder);
     return compiled ? SUCCESS : COMPILATION;
 }
-CALL nvrtcGetCUBINSize(Program* program, size_t* size) { *size = program->image.size(); return SUCCESS; }
-CALL nvrtcGetCUBIN(Program* program, char* image) { memcpy(image, program->image.data(), program->image.size()); return SUCCESS; }
+CALL nvrtcGetCUBINSize(Program* program, size_t* size) { *size = program->code.size(); return SUCCESS; }
+CALL nvrtcGetCUBIN(Program* program, char* image) { memcpy(image, program->code.data(), program->code.size()); return SUCCESS; }
+CALL nvrtcGetPTXSize(Program* program, size_t* size) { *size = program->portable.size() + 1; return SUCCESS; }
+CALL nvrtcGetPTX(Program* program, char* image) { memcpy(image, program->portable.c_str(), program->portable.size() + 1); return SUCCESS; }
 CALL nvrtcGetProgramLogSize(Program* program, size_t* size) { *size = program->log.size() + 1; return SUCCESS; }
 CALL nvrtcGetProgramLog(Program* program, char* log) { memcpy(log, program->log.c_str(), program->log.size() + 1); return SUCCESS; }

@@ -1,6 +1,6 @@
 // A CUDA driver that runs on the host, for tests of what calls the driver: `libcuda.so`. Images are those of `compiler.cpp`. Everything is
-// done when a call returns. HOST_CUDA_GPUS says how many GPUs there are (1), HOST_CUDA_MEMORY how many bytes each has (4 GiB), and
-// HOST_CUDA_FAILS names a call that fails.
+// done when a call returns. HOST_CUDA_GPUS says how many GPUs there are (1), HOST_CUDA_MEMORY how many bytes each has (4 GiB),
+// HOST_CUDA_ARCHITECTURE of which architecture they are (90), and HOST_CUDA_FAILS names a call that fails.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 namespace {
 
-enum Result { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_CONTEXT = 201,
+enum Result { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, NO_BINARY = 209,
               NOT_FOUND = 500, LAUNCH_FAILED = 719 };
 
 std::mutex mutex;
@@ -32,6 +32,7 @@ const char* variable(const char* name) {
 }
 int gpus() { return variable("HOST_CUDA_GPUS") ? atoi(variable("HOST_CUDA_GPUS")) : 1; }
 size_t all() { return variable("HOST_CUDA_MEMORY") ? strtoull(variable("HOST_CUDA_MEMORY"), nullptr, 10) : size_t(4) << 30; }
+int architecture() { return variable("HOST_CUDA_ARCHITECTURE") ? atoi(variable("HOST_CUDA_ARCHITECTURE")) : 90; }
 bool fails(const char* call) { return variable("HOST_CUDA_FAILS") && !strcmp(variable("HOST_CUDA_FAILS"), call); }
 
 // The memory that an address lies in, if it is given out.
@@ -60,9 +61,9 @@ CALL cuDeviceGetName(char* name, int length, int device) { snprintf(name, length
 CALL cuDeviceTotalMem_v2(size_t* bytes, int) { *bytes = all(); return SUCCESS; }
 CALL cuDeviceGetAttribute(int* value, int attribute, int) {
     switch (attribute) {
-        case 75: *value = 9; break;   // compute capability, major
-        case 76: *value = 0; break;   // and minor
-        case 115: *value = 1; break;  // memory pools
+        case 75: *value = architecture() / 10; break;  // compute capability, major
+        case 76: *value = architecture() % 10; break;  // and minor
+        case 115: *value = 1; break;                   // memory pools
         default: *value = 0;
     }
     return SUCCESS;
@@ -135,15 +136,18 @@ CALL cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void*) {
     return SUCCESS;
 }
 
-// An image is "HOST", its length as eight bytes, and a shared library.
+// An image is "HOST", c for machine code or p for portable text, its architecture, its length as eight bytes, and a shared library. Code is of a
+// GPU's own generation; neither kind is newer than the GPU.
 CALL cuModuleLoadData(void** module, const char* image) {
     NEEDS_CONTEXT;
     uint64_t length;
     if (memcmp(image, "HOST", 4)) return INVALID_IMAGE;
-    memcpy(&length, image + 4, 8);
+    const int own = image[5];
+    if (own > architecture() || (image[4] == 'c' && own / 10 != architecture() / 10)) return NO_BINARY;
+    memcpy(&length, image + 6, 8);
     const int file = memfd_create("kernels", 0);
     for (uint64_t done = 0; done < length;) {
-        const ssize_t wrote = write(file, image + 12 + done, length - done);
+        const ssize_t wrote = write(file, image + 14 + done, length - done);
         if (wrote <= 0) return OUT_OF_MEMORY;
         done += wrote;
     }

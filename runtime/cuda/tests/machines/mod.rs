@@ -6,7 +6,11 @@ use std::sync::Arc;
 /// A device that has done nothing yet.
 pub fn gpu() -> Gpu {
     match std::env::var("EIN_DEVICE").as_deref() {
-        Ok("gpu") => ein_cuda::nvidia(0).unwrap_or_else(|why| panic!("{why}")).0,
+        Ok("gpu") => {
+            ein_cuda::nvidia(0, &Arc::default())
+                .unwrap_or_else(|why| panic!("{why}"))
+                .0
+        }
         _ => Gpu::new(Arc::new(Emulated::new().unwrap())),
     }
 }

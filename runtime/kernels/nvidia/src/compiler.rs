@@ -4,15 +4,18 @@
 //!
 //! ```text
 //! compile(extern "C" __global__ void k0(…) { … }, sm_90)   ->   4,312 bytes
+//! compile_ahead(the same, sm_90)   ->   4,312 bytes of machine code, 9,870 of the driver's own language
 //! ```
 
 use cudarc::nvrtc::result::{self, NvrtcError};
 use cudarc::nvrtc::sys as nvrtc;
+use serde::{Deserialize, Serialize};
 use std::ffi::{CString, c_char};
 use std::fmt;
+use std::str::FromStr;
 
 /// The instruction set of a GPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Architecture {
     /// The generation.
     pub major: u32,
@@ -26,8 +29,30 @@ impl fmt::Display for Architecture {
     }
 }
 
-/// Compiled functions: machine code, or the driver's own language where the compiler is older than the GPU.
-#[derive(Clone, Debug, PartialEq, Eq)]
+impl FromStr for Architecture {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Architecture, String> {
+        let number = text.strip_prefix("sm_").filter(|number| number.len() >= 2);
+        let number = number.filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+        let number = number.and_then(|number| number.parse::<u32>().ok());
+        let number = number.ok_or("an architecture is written as `sm_90`: `sm_` and its number")?;
+        Ok(Architecture {
+            major: number / 10,
+            minor: number % 10,
+        })
+    }
+}
+
+impl Architecture {
+    /// The number in its name, such as 90.
+    fn number(self) -> u32 {
+        10 * self.major + self.minor
+    }
+}
+
+/// Compiled functions: machine code, or text in PTX, the driver's own language, which newer GPUs take, too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image(Vec<u8>);
 
 impl Image {
@@ -55,7 +80,7 @@ pub enum CompileError {
 ///
 /// # Errors
 /// It is not.
-pub(crate) fn present() -> Result<(), String> {
+pub fn present() -> Result<(), String> {
     // SAFETY: it opens the library and closes it; nothing of ours runs then.
     match unsafe { nvrtc::is_culib_present() } {
         true => Ok(()),
@@ -98,13 +123,13 @@ fn failed(NvrtcError(code): NvrtcError) -> CompileError {
     CompileError::Compiler(format!("the CUDA compiler fails: {code:?}"))
 }
 
-/// Compiles a text for an architecture. Products and sums are not fused, so that results have the bits of other devices where functions do.
+/// Compiles a text for the architecture of a GPU that is there: machine code, or PTX where the compiler is older than the GPU.
 ///
 /// # Errors
 /// Why it has no image.
 pub fn compile(text: &str, architecture: Architecture) -> Result<Image, CompileError> {
     present().map_err(CompileError::Compiler)?;
-    let own = 10 * architecture.major + architecture.minor;
+    let own = architecture.number();
     let known = known().map_err(failed)?;
     let newest = known.iter().copied().filter(|arch| *arch <= own).max();
     let newest = newest.ok_or_else(|| {
@@ -112,19 +137,44 @@ pub fn compile(text: &str, architecture: Architecture) -> Result<Image, CompileE
             "the CUDA compiler is too new for a GPU of {architecture}"
         ))
     })?;
-    let kind = if newest == own { "sm" } else { "compute" };
-    let target = format!("--gpu-architecture={kind}_{newest}");
+    match newest == own {
+        true => machine_code(&program(text, &format!("sm_{own}"))?),
+        false => portable(&program(text, &format!("compute_{newest}"))?),
+    }
+    .map_err(failed)
+}
+
+/// Compiles a text for an architecture that need not be there: its machine code, and PTX for newer ones.
+///
+/// # Errors
+/// Why it has no images.
+pub fn compile_ahead(
+    text: &str,
+    architecture: Architecture,
+) -> Result<(Image, Image), CompileError> {
+    present().map_err(CompileError::Compiler)?;
+    let known = known().map_err(failed)?;
+    if !known.contains(&architecture.number()) {
+        let known: Vec<String> = known.iter().map(|arch| format!("sm_{arch}")).collect();
+        return Err(CompileError::Compiler(format!(
+            "the CUDA compiler makes no code for {architecture}; it does for {}",
+            known.join(", ")
+        )));
+    }
+    let program = program(text, &architecture.to_string())?;
+    let code = machine_code(&program).map_err(failed)?;
+    Ok((code, portable(&program).map_err(failed)?))
+}
+
+/// Compiles a text for a target. Products and sums are not fused, so that results have the bits of other devices where functions do.
+fn program(text: &str, target: &str) -> Result<Program, CompileError> {
+    let target = format!("--gpu-architecture={target}");
     let options = [&[target.as_str()], &OPTIONS[..]].concat();
     let source = CString::new(text).map_err(|_| CompileError::Text("it has a zero".into()))?;
     let program = Program(result::create_program(&source, Some(c"kernels.cu")).map_err(failed)?);
     // SAFETY: the program was made just now.
     match unsafe { result::compile_program(program.0, &options) } {
-        Ok(()) if newest == own => machine_code(&program).map(Image).map_err(failed),
-        Ok(()) => {
-            // SAFETY: the program is compiled.
-            let text = unsafe { result::get_ptx(program.0) }.map_err(failed)?;
-            Ok(Image(text.into_iter().map(|c| c as u8).collect()))
-        }
+        Ok(()) => Ok(program),
         Err(NvrtcError(nvrtc::nvrtcResult::NVRTC_ERROR_COMPILATION)) => {
             // SAFETY: the program was given to the compiler.
             let log = unsafe { result::get_program_log(program.0) }.map_err(failed)?;
@@ -152,12 +202,18 @@ fn known() -> Result<Vec<u32>, NvrtcError> {
     Ok(all.into_iter().map(i32::unsigned_abs).collect())
 }
 
-fn machine_code(program: &Program) -> Result<Vec<u8>, NvrtcError> {
+fn machine_code(program: &Program) -> Result<Image, NvrtcError> {
     let mut size = 0;
     // SAFETY: the program is compiled, and one number is written.
     unsafe { nvrtc::nvrtcGetCUBINSize(program.0, &raw mut size) }.result()?;
     let mut code: Vec<u8> = vec![0; size + 1];
     // SAFETY: there is room for as many bytes as it has said.
     unsafe { nvrtc::nvrtcGetCUBIN(program.0, code.as_mut_ptr().cast::<c_char>()) }.result()?;
-    Ok(code)
+    Ok(Image(code))
+}
+
+fn portable(program: &Program) -> Result<Image, NvrtcError> {
+    // SAFETY: the program is compiled.
+    let text = unsafe { result::get_ptx(program.0) }?;
+    Ok(Image(text.into_iter().map(|c| c as u8).collect()))
 }

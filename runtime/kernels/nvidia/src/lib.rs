@@ -11,7 +11,7 @@
 mod compiler;
 mod matrices;
 
-pub use compiler::{Architecture, CompileError, Image, compile, compiler};
+pub use compiler::{Architecture, CompileError, Image, compile, compile_ahead, compiler, present};
 pub use matrices::{Element, Matrices, Matrix};
 
 use cudarc::driver::result::{self, DriverError};
@@ -165,7 +165,6 @@ impl Nvidia {
             0 => "the CUDA driver finds no GPU (CUDA_VISIBLE_DEVICES may hide it)".to_owned(),
             _ => format!("the CUDA driver finds {count} GPUs, and none of number {number}"),
         })?;
-        compiler::present()?;
         let name = properties.name.clone();
         let words = |failure: Failure| format!("the GPU {name} cannot be used: {failure}");
         let context = told("cuDevicePrimaryCtxRetain", CudaContext::new(number)).map_err(words)?;
