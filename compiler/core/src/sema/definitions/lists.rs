@@ -8,10 +8,7 @@
 //! ```
 
 use crate::sema::{
-    Checker,
-    definitions::tensors::SourceForm,
-    expressions::arena::{Form, Ty},
-    expressions::scope::Scope,
+    Checker, definitions::tensors::SourceForm, expressions::arena::Ty, expressions::scope::Scope,
     sizes::size::Size,
 };
 use ein_plan::{DType, Scalar, Source};
@@ -77,11 +74,7 @@ impl<'a> Checker<'a> {
         for element in elements {
             let value = self.constant(scope, element)?;
             let value = self.coerce(value, dtype, element.span)?;
-            let scalar = match &*self.arena.form(value) {
-                Form::Constant(scalar) => Some(*scalar),
-                Form::Whole(size) => size.known().map(Scalar::Int),
-                _ => None,
-            };
+            let scalar = self.arena.as_scalar(value);
             let open = !self.depends_on_data(value) && !self.task.bindings.require_sizes;
             match scalar {
                 Some(Scalar::Int(number)) if dtype.is_float() => {

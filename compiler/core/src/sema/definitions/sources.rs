@@ -235,11 +235,10 @@ impl<'a> Checker<'a> {
             Ty::Typed(have) if have == dtype => value,
             Ty::Typed(_) => return self.not_a_source(expr),
         };
-        let scalar = match dtype {
-            DType::Bool => self.arena.as_truth(value).map(Scalar::Bool),
-            _ if dtype.is_integer() => self.arena.as_number(value).map(|n| Scalar::Int(n as i64)),
-            _ => self.arena.as_number(value).map(Scalar::Float),
-        };
+        let scalar = self.arena.as_scalar(value).map(|scalar| match scalar {
+            Scalar::Int(number) if dtype.is_float() => Scalar::Float(number as f64),
+            scalar => scalar,
+        });
         match scalar {
             Some(scalar) => Some(SourceForm::Ready(Source::Full(scalar))),
             // A dim without a number yet.

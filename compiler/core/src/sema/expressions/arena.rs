@@ -237,13 +237,19 @@ impl Arena {
         }
     }
 
-    /// The number, if it is known.
-    pub(crate) fn as_number(&self, id: ExprId) -> Option<f64> {
+    /// The number or truth value, if it is known.
+    pub(crate) fn as_scalar(&self, id: ExprId) -> Option<Scalar> {
         match &*self.form(id) {
-            Form::Constant(Scalar::Float(value)) => Some(*value),
-            Form::Constant(Scalar::Int(value)) => Some(*value as f64),
-            Form::Whole(size) => size.known().map(|value| value as f64),
+            Form::Constant(scalar) => Some(*scalar),
+            Form::Whole(size) => size.known().map(Scalar::Int),
             _ => None,
         }
+    }
+
+    /// The number, rounded to a float, if it is known.
+    pub(crate) fn as_number(&self, id: ExprId) -> Option<f64> {
+        let scalar = self.as_scalar(id);
+        let number = scalar.filter(|scalar| !matches!(scalar, Scalar::Bool(_)));
+        number.map(|number| number.as_f64())
     }
 }

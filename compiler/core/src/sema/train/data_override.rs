@@ -125,11 +125,7 @@ impl<'a> Checker<'a> {
 
     /// The number that an expression is, if it is one.
     pub(crate) fn number_of(&self, value: ExprId) -> Option<Scalar> {
-        if let Some(size) = self.arena.as_size(value) {
-            return size.known().map(Scalar::Int);
-        }
-        let number = self.arena.as_number(value).map(Scalar::Float);
-        number.or_else(|| self.arena.as_truth(value).map(Scalar::Bool))
+        self.arena.as_scalar(value)
     }
 }
 
