@@ -221,6 +221,65 @@ fn narrow_numbers_wrap_where_conditions_ask_for_them() {
 }
 
 #[test]
+fn argmax_over_several_indices_finds_ranges_as_max_does() {
+    let text = "
+        input v: f64[9]
+        input x: f64[5, 6]
+        input q: i64[4]
+        first = argmax[k < 2, l < 3] (sum[m < l] 1)
+        moved = argmax[r < 2, i] v[i + r]
+        found = argmin[k < 4, j] x[q[k] % 5, j + 1]
+        prefix = argmax[i, j] (sum[m <= j] x[i,m])
+        nested = argmax[i < 5, j < 2] (sum[m < i] (sum[n <= m] x[n,j]))
+        output first; output moved; output found; output prefix; output nested";
+    let value = |name: &str, at: u64| match name {
+        "q" => [3.0, 0.0, 4.0, 1.0][at as usize],
+        _ => ((at * 37 + at * at * 11) % 23) as f64 - 7.0,
+    };
+    let found = outputs(text, &value);
+    let x = |i: u64, j: u64| value("x", 6 * i + j);
+    // The first of the best, of values in the order of the indices.
+    let best = |values: Vec<f64>| {
+        let first = |best: usize, at: usize| if values[at] > values[best] { at } else { best };
+        (0..values.len()).fold(0, first) as f64
+    };
+    let pairs = |n: u64, m: u64| (0..n).flat_map(move |i| (0..m).map(move |j| (i, j)));
+    let sum = |n: u64, of: &dyn Fn(u64) -> f64| (0..n).map(of).sum::<f64>();
+    close(&found[0], &[2.0]);
+    close(
+        &found[1],
+        &[best(pairs(2, 8).map(|(r, i)| value("v", i + r)).collect())],
+    );
+    let q = |a: u64| value("q", a) as u64;
+    close(
+        &found[2],
+        &[best(pairs(4, 5).map(|(a, j)| -x(q(a), j + 1)).collect())],
+    );
+    close(
+        &found[3],
+        &[best(
+            pairs(5, 6).map(|(i, j)| sum(j + 1, &|m| x(i, m))).collect(),
+        )],
+    );
+    let nested = |i: u64, j: u64| sum(i, &|m| sum(m + 1, &|n| x(n, j)));
+    close(
+        &found[4],
+        &[best(pairs(5, 2).map(|(i, j)| nested(i, j)).collect())],
+    );
+}
+
+#[test]
+fn whole_numbers_that_fill_a_tensor_are_not_rounded() {
+    let text = "
+        input a: i64[1]
+        x[v < 2]: i64[2] = full(9007199254740993)
+        d[v] = x[v] - 9007199254740992 + a[0]
+        output d";
+    let found = outputs(text, &|_, _| 0.0);
+    close(&found[0], &[1.0, 1.0]);
+}
+
+#[test]
 fn conditions_inside_of_conditions_are_asked_where_those_hold() {
     let text = "
         input a: i64[4]

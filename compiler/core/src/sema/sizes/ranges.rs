@@ -280,6 +280,29 @@ impl<'a> Checker<'a> {
         ok
     }
 
+    /// Finds the range of an index before the open statement ends, of what the statement says so far. Whether that went well.
+    pub(crate) fn solve_early(&mut self, id: VarId) -> bool {
+        let var = &self.indices.vars[id.0 as usize];
+        if var.stated.is_some() || !var.uses.is_empty() {
+            return self.solve(id);
+        }
+        let open = std::mem::take(self.open_statement());
+        let solved = self.solve_known(&open) && self.solve_bare(id, &open);
+        *self.open_statement() = open;
+        solved
+    }
+
+    /// Finds the ranges of the indices that have a bound or stand alone in a position. Whether that went well.
+    fn solve_known(&mut self, open: &Open) -> bool {
+        let vars = &self.indices.vars;
+        let known = open.vars.iter().copied().filter(|id| {
+            let var = &vars[id.0 as usize];
+            var.stated.is_some() || !var.uses.is_empty()
+        });
+        let known: Vec<VarId> = known.collect();
+        known.into_iter().all(|id| self.solve(id))
+    }
+
     /// The indices in the bound of an index.
     fn bound_names(&self, var: VarId, open: &Open) -> Vec<VarId> {
         let bounds = open.dependent_bounds.iter().filter(|b| b.index == var);

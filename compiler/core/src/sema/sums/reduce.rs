@@ -120,6 +120,9 @@ impl<'a> Checker<'a> {
             };
             return Some(self.arena.add(form, i64));
         }
+        if !self.solve_early(*first) {
+            return None;
+        }
         let each = self.points_of(rest, span)?;
         let best = match reduction {
             Reduction::ArgMin => Reduction::Min,
@@ -196,18 +199,7 @@ impl<'a> Checker<'a> {
     fn points_of(&mut self, vars: &[VarId], span: Span) -> Option<Size> {
         let mut each = Size::number(1);
         for var in vars {
-            let known = &self.indices.vars[var.0 as usize];
-            if known.stated.is_none() && known.uses.is_empty() {
-                let error = Diagnostic::error("E0306", "nothing says how far an index runs");
-                let error = error.at(
-                    known.span,
-                    "it has no bound, and stands alone in no position",
-                );
-                self.report
-                    .push(error.help("give it a bound: `argmax[i, j < n] …`"));
-                return None;
-            }
-            if !self.solve(*var) {
+            if !self.solve_early(*var) {
                 return None;
             }
             each = match each.times(&self.extent(*var)?) {
@@ -241,7 +233,7 @@ impl<'a> Checker<'a> {
             for var in vars {
                 let old = &self.indices.vars[var.0 as usize];
                 let (name, span) = (old.name.clone(), old.span);
-                if !self.solve(*var) {
+                if !self.solve_early(*var) {
                     return None;
                 }
                 let extent = self.extent(*var)?;
