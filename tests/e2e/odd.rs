@@ -215,6 +215,27 @@ const REST: &[&str] = &[
     output x; output w; output q; output u; output s; output at; output I; output d; output m; output z",
 ];
 
+/// Layers with matrices that data choose, and their gradients.
+const EXPERTS: &[&str] = &["
+    dim N = 50, D = 64, F = 66, E = 3
+    input x: f64[N, D]
+    input u: f64[E, D, F]
+    input v: f64[E, F, D]
+    g[n,e<E] = sum[d < 3] x[n, 3 * e + d]
+    to[n,k<2] = (argmax[e] g[n,e] + k) % E
+    h[n,k,f] = relu(sum[d] x[n,d] * u[to[n,k], d, f])
+    y[n,d] = sum[k, f] g[n, to[n,k]] * h[n,k,f] * v[to[n,k], f, d]
+    loss = mean[n,d] y[n,d]^2
+    du = grad(loss, u)
+    dv = grad(loss, v)
+    dx = grad(loss, x)
+    s[to[n,0], i, j]: f64[E, D, D] += x[n,i] * x[n,j]
+    output y
+    output du
+    output dv
+    output dx
+    output s"];
+
 /// Algorithms as they stand in books.
 const BOOKS: &[&str] = &[
     // The likeliest way through a hidden Markov model, backwards by what the way there has collected.
@@ -364,7 +385,8 @@ fn prints(text: &str, expected: &str) {
 
 #[test]
 fn odd_programs_give_what_the_interpreter_does() {
-    let all = MODULES.iter().chain(ROUNDS).chain(REST).chain(BOOKS);
+    let all = MODULES.iter().chain(ROUNDS).chain(REST);
+    let all = all.chain(BOOKS).chain(EXPERTS);
     for (number, text) in all.enumerate() {
         let subject = Subject::of_case(case(text, 1e-9));
         for sites in 1..=5 {

@@ -1,7 +1,7 @@
 """Programs that are no dense product beside numpy, scipy and JAX: sorting, scatters, running sums, stencils, powers, reductions over the first index, loops over cells. Ratios are a
 peer's time over einc's: above 1, einc is faster.
 
-    EINC=target/release/einc python tests/peers/cliffs.py [sort] [scatter] [scan] [stencil] [columns] [places] [powers] [triangular] [groups] [lags] [other] [cells]     all subjects without any
+    EINC=target/release/einc python tests/peers/cliffs.py [sort] [scatter] [scan] [stencil] [columns] [places] [powers] [triangular] [groups] [lags] [experts] [other] [cells]     all subjects without any
     EIN_THREADS=1 EIN_PEER_CLOCK=processor python ...      processor time of one thread: the steadier measure on a busy machine
 
 A program is a loop, each round of which does the same on numbers that depend on the round, and what it takes is the difference between a run of many rounds
@@ -509,6 +509,70 @@ output q
         )
 
 
+def experts():
+    """A mixture of experts, two for each row, with its gradients; covariances by group."""
+    torch = peers_torch()
+    n, d, f, e = 2048, 256, 512, 8
+    x = generator.random((n, d), np.float32) - 0.5
+    u, v = (0.1 * (generator.random(shape, np.float32) - 0.5) for shape in ((e, d, f), (e, f, d)))
+    to = np.stack([generator.integers(0, e, n), generator.integers(0, e, n)], 1)
+    step = None
+    if torch:
+        x_, u_, v_ = (torch.from_numpy(array).requires_grad_() for array in (x, u, v))
+        to_ = torch.from_numpy(to)
+
+        def step():
+            x_.grad = u_.grad = v_.grad = None
+            with torch.enable_grad():
+                y = torch.zeros(n, d)
+                for expert in range(e):
+                    rows, _ = torch.where(to_ == expert)
+                    y = y.index_add(0, rows, torch.relu(x_[rows] @ u_[expert]) @ v_[expert])
+                (y * y).sum().backward()
+
+    compare(
+        f"mixture of {e} experts, 2 a row, {n} x {d} x {f}, with its gradients",
+        f"""input x: f32[{n}, {d}]
+input u: f32[{e}, {d}, {f}]
+input v: f32[{e}, {f}, {d}]
+input to: i64[{n}, 2]
+repeat r < ROUNDS {{
+  state q = 0.0
+  z[n,d] = x[n,d] + q
+  a[e,d,f] = u[e,d,f] + q
+  b[e,f,d] = v[e,f,d] + q
+  h[n,k,f] = relu(sum[d] z[n,d] * a[to[n,k],d,f])
+  y[n,d] = sum[k,f] h[n,k,f] * b[to[n,k],f,d]
+  loss = sum[n,d] y[n,d]^2
+  gz = grad(loss, z)
+  gu = grad(loss, a)
+  gv = grad(loss, b)
+  next q = 1e-9 * (gz[0,0] + gu[0,0,0] + gv[0,0,0])
+}}
+output q
+""",
+        {"x": x, "u": u, "v": v, "to": to},
+        {"torch": step} if torch else {},
+    )
+    n, d, e = 200_000, 16, 10
+    x, label = generator.random((n, d), np.float32), generator.integers(0, e, n)
+    compare(
+        f"covariances of {n} x {d} in {e} groups",
+        f"""input x: f32[{n}, {d}]
+input label: i64[{n}]
+repeat r < ROUNDS {{
+  state q = 0.0
+  z[n,i] = x[n,i] + q
+  s[label[n],i,j]: f32[{e}, {d}, {d}] += z[n,i] * z[n,j]
+  next q = 1e-9 * s[0,0,0]
+}}
+output q
+""",
+        {"x": x, "label": label},
+        {"numpy": lambda: [x[label == group].T @ x[label == group] for group in range(e)]},
+    )
+
+
 def windows(torch):
     """Windows that move by two places, with their gradients."""
     n, c, m = 8, 64, 32
@@ -688,7 +752,7 @@ def peers_torch():
     return torch
 
 
-for subject in (sort, scatter, scan, stencil, columns, places, powers, triangular, groups, lags, other, cells):
+for subject in (sort, scatter, scan, stencil, columns, places, powers, triangular, groups, lags, experts, other, cells):
     if not sys.argv[1:] or subject.__name__ in sys.argv[1:]:
         print(subject.__name__)
         subject()

@@ -48,6 +48,7 @@ mod packed;
 mod pairwise_reduction;
 mod parallel;
 mod patched;
+mod placed_matmul;
 mod product;
 mod program;
 mod quotient;
@@ -209,6 +210,9 @@ fn looped(
         LoopKind::RowReduce(_) => rows::run(kernel, ranges, operands),
         LoopKind::RowProduct => row_product::run(kernel, ranges, operands),
         LoopKind::Patched => patched::run(kernel, ranges, operands),
+        LoopKind::GatheredMatmul | LoopKind::ScatteredMatmul => {
+            placed_matmul::run(kernel, ranges, operands)
+        }
         LoopKind::Matmul(form) => Some(vec![product(form)?]),
         LoopKind::Pairwise(form) if pairwise_reduction::leaves_to_blas(form) => {
             Some(vec![product(form.product.as_deref()?)?])

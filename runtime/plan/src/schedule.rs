@@ -34,6 +34,7 @@ pub mod pairwise;
 mod pass;
 mod passed;
 pub mod patched;
+pub mod placed_matmul;
 mod reason;
 mod row_loops;
 pub mod row_product;
@@ -95,6 +96,10 @@ pub enum LoopKind {
     Patched,
     /// Sums of products of two rows, of which data say which ones they are.
     RowProduct,
+    /// Matrix products, each of the points that read a factor at the same place.
+    GatheredMatmul,
+    /// Matrix products, each of the points whose terms are added at the same place.
+    ScatteredMatmul,
     /// Matrix products.
     Matmul(Matmul),
     /// None: in a sweep, the members that read it compute it themselves.
@@ -138,6 +143,8 @@ impl LoopKind {
             LoopKind::RowReduce(_) => "row_reduction",
             LoopKind::Patched => "patched",
             LoopKind::RowProduct => "row_product",
+            LoopKind::GatheredMatmul => "gathered_matmul",
+            LoopKind::ScatteredMatmul => "scattered_matmul",
             LoopKind::Matmul(_) => "matmul",
             LoopKind::Inlined => "inlined",
             LoopKind::Strips => "strips",

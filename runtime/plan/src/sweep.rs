@@ -16,6 +16,7 @@ use crate::kernel::{IndexId, Kernel, Node, NodeId};
 use crate::plan::{Operation, Plan, Step, Sweep, same_cut};
 use crate::reduction::Reduction;
 use crate::schedule::patched::patched;
+use crate::schedule::placed_matmul::is_gathered_matmul;
 use crate::schedule::row_product::is_row_product;
 
 /// Bytes of a block of rows, of all that is read and made at them: what stays in the second cache.
@@ -86,6 +87,7 @@ impl Plan {
                 && kernel.update().is_none()
                 && patched(kernel).is_none()
                 && !is_row_product(kernel)
+                && !is_gathered_matmul(kernel)
         })
     }
 

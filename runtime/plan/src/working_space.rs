@@ -15,6 +15,7 @@ use crate::library::Library;
 use crate::plan::{Operation, Plan, Step};
 use crate::schedule::grouped::grouping;
 use crate::schedule::pairwise::PairwiseLoops;
+use crate::schedule::placed_matmul;
 use crate::schedule::tiling::Tiling;
 use crate::schedule::tiling::layout::FactorHandling;
 use crate::schedule::{Grouped, LoopKind, Pairwise, Scan};
@@ -44,6 +45,9 @@ impl Plan {
                 .map(|library| of_library(kernel, &library, &lengths)),
             LoopKind::Scan(scan) => Some(of_scan(kernel, scan, &lengths)),
             LoopKind::Grouped(grouped) => of_groups(kernel, grouped, &lengths),
+            LoopKind::GatheredMatmul | LoopKind::ScatteredMatmul => {
+                placed_matmul::working_space(kernel, &lengths)
+            }
             LoopKind::Matmul(matmul) => matmul
                 .tiling
                 .as_ref()

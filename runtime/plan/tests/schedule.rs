@@ -229,6 +229,54 @@ fn products_of_looked_up_rows() {
 }
 
 #[test]
+fn products_of_points_that_read_at_the_same_place() {
+    loops(
+        "(f32[180, 64], f32[8, 64, 128], i64[180]) [n: 180, f: 128 | d: 64] f32 = sum a0[n, d] * a1[a2[n], d, f]",
+        "gathered_matmul",
+    );
+    loops(
+        "(f32[90, 2, 64], f32[8, 64, 128], i64[90, 2]) [n: 90, k: 2, f: 128 | d: 64] f32 = sum a1[a2[n, k], d, f] * a0[n, k, d]",
+        "gathered_matmul",
+    );
+    loops(
+        "(f32[90, 64], f32[8, 64, 128], i64[90, 2]) [n: 90, k: 2, f: 128 | d: 64] f32 = sum a0[n, d] * a1[a2[n, k], d, f]",
+        "gathered_matmul",
+    );
+    // A matrix for nearly each point; small matrices; rows of a point beside it.
+    loops(
+        "(f32[9, 64], f32[8, 64, 128], i64[9]) [n: 9, f: 128 | d: 64] f32 = sum a0[n, d] * a1[a2[n], d, f]",
+        "matmul turned batch [n] columns [f] inner [d] tiles [n: 1 of 9, f: 128, d: 64] right packed
+// possible, but slower: gathered_matmul; points of a place: 1, fewer than 2
+// blocks that lie in the result: about 44 µs of one core
+// blocks that are copied to it: about 45 µs of one core",
+    );
+    loops(
+        "(f32[90, 16], f32[8, 16, 8], i64[90]) [n: 90, f: 8 | d: 16] f32 = sum a0[n, d] * a1[a2[n], d, f]",
+        "strips
+// possible, but slower: gathered_matmul; multiplications of a place: 1408, fewer than 131072
+// possible, but slower: matmul; multiplications: 128, fewer than 4096",
+    );
+    loops(
+        "(f32[90, 64], f32[90, 128], i64[90]) [e: 3, d: 64, f: 128 | n: 90] f32 = sum a0[n, d] * a1[n, f] if a2[n] == e",
+        "scattered_matmul",
+    );
+    loops(
+        "(f32[90, 64], f32[90], i64[90]) [e: 3, d: 64 | n: 90] f32 = sum a0[n, d] * a1[n] if a2[n] == e",
+        "scatter [e]
+// possible, but slower: scattered_matmul; rows or columns: 1, fewer than 4",
+    );
+    loops(
+        "(f32[90, 20, 64], f32[8, 64, 128], i64[90]) [n: 90, t: 20, f: 128 | d: 64] f32 = sum a0[n, t, d] * a1[a2[n], d, f]",
+        "matmul batch [n] rows [t] columns [f] inner [d] tiles [n: 1 of 90, t: 20, f: 128, d: 64] right packed
+// not pairwise: an element is computed, converted or outside
+// not row_reduction: its terms are computed
+// not row_product: rows do not follow each other, nor does one list say which they are
+// blocks that lie in the result: about 574 µs of one core
+// blocks that are copied to it: about 643 µs of one core",
+    );
+}
+
+#[test]
 fn neighbours_are_reduced_row_by_row() {
     loops(
         "(f32[90, 200]) [n: 90 | d: 200] f32 = max a0[n, d]",

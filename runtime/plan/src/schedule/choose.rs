@@ -13,7 +13,7 @@ use super::facts::{Facts, MOST_INDICES};
 use super::reason::Reason;
 use super::{
     LoopKernel, LoopKind, Matmul, RowLoops, grouped, guarded, matmul, pairwise, patched,
-    row_product, row_reduce,
+    placed_matmul, row_product, row_reduce,
 };
 
 /// A kind of loops that was looked at.
@@ -116,6 +116,8 @@ enum Ask {
     Pairwise,
     RowReduce,
     RowProduct,
+    GatheredMatmul,
+    ScatteredMatmul,
     Matmul,
     Strips,
 }
@@ -133,6 +135,8 @@ fn kinds(facts: &Facts<'_>) -> &'static [Ask] {
         }
     } else if kernel.indices.len() > MOST_INDICES {
         &[Ask::Strips]
+    } else if placed_matmul::scattered(kernel).is_some() {
+        &[Ask::ScatteredMatmul, Ask::Scatter, Ask::Strips]
     } else if kernel.guard.is_some() {
         &[
             Ask::Scatter,
@@ -142,6 +146,8 @@ fn kinds(facts: &Facts<'_>) -> &'static [Ask] {
             Ask::Matmul,
             Ask::Strips,
         ]
+    } else if placed_matmul::gathered(kernel).is_some() {
+        &[Ask::GatheredMatmul, Ask::Matmul, Ask::Strips]
     } else if facts.gathers() {
         &[
             Ask::Pairwise,
@@ -192,6 +198,18 @@ impl Ask {
             Ask::RowProduct => {
                 let found = row_product::row_product(facts);
                 ("row_product", weighed(found, |()| LoopKind::RowProduct))
+            }
+            Ask::GatheredMatmul => {
+                let places = placed_matmul::gathered(facts.kernel);
+                let found = placed_matmul::of_facts(facts, places);
+                let kind = |()| LoopKind::GatheredMatmul;
+                ("gathered_matmul", weighed(found, kind))
+            }
+            Ask::ScatteredMatmul => {
+                let places = placed_matmul::scattered(facts.kernel);
+                let found = placed_matmul::of_facts(facts, places);
+                let kind = |()| LoopKind::ScatteredMatmul;
+                ("scattered_matmul", weighed(found, kind))
             }
             Ask::Matmul => ("matmul", weighed(matmul::matmul(facts), LoopKind::Matmul)),
         };

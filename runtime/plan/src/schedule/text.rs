@@ -48,6 +48,8 @@ impl LoopKind {
             | LoopKind::Gather
             | LoopKind::Patched
             | LoopKind::RowProduct
+            | LoopKind::GatheredMatmul
+            | LoopKind::ScatteredMatmul
             | LoopKind::Inlined
             | LoopKind::Strips => own.into(),
             LoopKind::Scatter(indices) | LoopKind::Lookup(indices) => {
@@ -182,6 +184,8 @@ impl Line<'_> {
             "gather" => LoopKind::Gather,
             "patched" => LoopKind::Patched,
             "row_product" => LoopKind::RowProduct,
+            "gathered_matmul" => LoopKind::GatheredMatmul,
+            "scattered_matmul" => LoopKind::ScatteredMatmul,
             "inlined" => LoopKind::Inlined,
             "strips" => LoopKind::Strips,
             "scatter" => LoopKind::Scatter(self.kernel_indices(kernel, "")?),
