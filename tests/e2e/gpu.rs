@@ -89,6 +89,18 @@ fn assert_near(found: &str, wanted: &str) {
     }
 }
 
+/// Compares the numbers that trainings end with.
+fn assert_learnt(found: &str, wanted: &str) {
+    let (found, wanted) = (numbers(found), numbers(wanted));
+    assert_eq!(found.len(), wanted.len());
+    for (a, b) in found.iter().zip(&wanted) {
+        assert!(
+            (a - b).abs() <= 1e-3 * b.abs().max(1.0),
+            "{found:?}, {wanted:?}"
+        );
+    }
+}
+
 /// The processor's results.
 fn wanted() -> String {
     let folder = tempfile::tempdir().unwrap();
@@ -124,16 +136,9 @@ fn training_on_a_gpu_learns_as_on_the_processor() {
         command
             .args(["--device", device])
             .env("LD_LIBRARY_PATH", libraries());
-        numbers(&run(cached(&mut command)).success().stdout)
+        run(cached(&mut command)).success().stdout
     };
-    let (found, wanted) = (result("gpu"), result("cpu"));
-    assert_eq!(found.len(), wanted.len());
-    for (a, b) in found.iter().zip(&wanted) {
-        assert!(
-            (a - b).abs() <= 1e-3 * b.abs().max(1.0),
-            "{found:?}, {wanted:?}"
-        );
-    }
+    assert_learnt(&result("gpu"), &result("cpu"));
 }
 
 #[test]
@@ -245,14 +250,7 @@ fn a_training_that_is_built_ahead_needs_no_compiler() {
         command.env("LD_LIBRARY_PATH", no_compiler.path());
         run(&mut command).success().stdout
     };
-    let (found, wanted) = (numbers(&result("gpu")), numbers(&result("cpu")));
-    assert_eq!(found.len(), wanted.len());
-    for (a, b) in found.iter().zip(&wanted) {
-        assert!(
-            (a - b).abs() <= 1e-3 * b.abs().max(1.0),
-            "{found:?}, {wanted:?}"
-        );
-    }
+    assert_learnt(&result("gpu"), &result("cpu"));
 }
 
 #[test]
