@@ -53,6 +53,14 @@ pub(super) struct Places {
 }
 
 impl Places {
+    /// How many of the first indices of the output the positions give a value.
+    fn added(&self) -> usize {
+        match self.scatters {
+            true => self.positions.len(),
+            false => 0,
+        }
+    }
+
     /// The sizes of the products, by the lengths of the indices.
     fn counts(&self, lengths: &[usize]) -> Counts {
         let count = |mask: u128| {
@@ -125,13 +133,8 @@ fn product(kernel: &Kernel, places: &Places, points: &[IndexId]) -> Kernel {
         extent: extents.fold(1, u64::saturating_mul),
     };
     let rank = kernel.output_rank as usize;
-    let first_scattered = if places.scatters {
-        places.positions.len()
-    } else {
-        0
-    };
     let stays = |i: &usize| places.points >> i & 1 == 0;
-    let outputs: Vec<usize> = (first_scattered..rank).filter(stays).collect();
+    let outputs: Vec<usize> = (places.added()..rank).filter(stays).collect();
     let inner: Vec<usize> = (rank..kernel.indices.len()).filter(stays).collect();
     // None: the points.
     let (mut left, mut right): (Vec<Option<usize>>, Vec<Option<usize>>) = (
@@ -352,12 +355,7 @@ pub(crate) fn working_space(kernel: &Kernel, lengths: &[usize]) -> Option<u64> {
         let of_points = mask & places.points != 0;
         own.saturating_mul(if of_points { rows } else { 1 })
     };
-    let added = if places.scatters {
-        places.positions.len()
-    } else {
-        0
-    };
-    let result = !(!0u128 << kernel.output_rank) & (!0u128 << added);
+    let result = !(!0u128 << kernel.output_rank) & (!0u128 << places.added());
     let all = [places.factors[0], places.factors[1], result];
     let elements = all.into_iter().map(elements).fold(0, u64::saturating_add);
     let numbers = (counts.points as u64).saturating_mul(3 + places.positions.len() as u64);

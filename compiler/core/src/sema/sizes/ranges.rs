@@ -252,10 +252,8 @@ impl<'a> Checker<'a> {
         let Some(open) = self.indices.open.pop() else {
             return true;
         };
-        let (known, bare): (Vec<VarId>, Vec<VarId>) = open.vars.iter().partition(|id| {
-            let var = &self.indices.vars[id.0 as usize];
-            var.stated.is_some() || !var.uses.is_empty()
-        });
+        let (known, bare): (Vec<VarId>, Vec<VarId>) =
+            open.vars.iter().partition(|id| self.is_known(**id));
         let mut failed: Vec<VarId> = vec![];
         for var in known {
             if !self.solve(var) {
@@ -282,25 +280,21 @@ impl<'a> Checker<'a> {
 
     /// Finds the range of an index before the open statement ends, of what the statement says so far. Whether that went well.
     pub(crate) fn solve_early(&mut self, id: VarId) -> bool {
-        let var = &self.indices.vars[id.0 as usize];
-        if var.stated.is_some() || !var.uses.is_empty() {
+        if self.is_known(id) {
             return self.solve(id);
         }
         let open = std::mem::take(self.open_statement());
-        let solved = self.solve_known(&open) && self.solve_bare(id, &open);
+        let known = open.vars.iter().filter(|id| self.is_known(**id));
+        let known: Vec<VarId> = known.copied().collect();
+        let solved = known.into_iter().all(|id| self.solve(id)) && self.solve_bare(id, &open);
         *self.open_statement() = open;
         solved
     }
 
-    /// Finds the ranges of the indices that have a bound or stand alone in a position. Whether that went well.
-    fn solve_known(&mut self, open: &Open) -> bool {
-        let vars = &self.indices.vars;
-        let known = open.vars.iter().copied().filter(|id| {
-            let var = &vars[id.0 as usize];
-            var.stated.is_some() || !var.uses.is_empty()
-        });
-        let known: Vec<VarId> = known.collect();
-        known.into_iter().all(|id| self.solve(id))
+    /// True if an index has a bound that is a size, or stands alone in a position.
+    fn is_known(&self, id: VarId) -> bool {
+        let var = &self.indices.vars[id.0 as usize];
+        var.stated.is_some() || !var.uses.is_empty()
     }
 
     /// The indices in the bound of an index.
