@@ -76,6 +76,12 @@ fn arithmetic_is_numpy_s() {
     agrees("arithmetic", 1e-13);
 }
 
+/// By closed forms.
+#[test]
+fn quotients_of_very_small_numbers_are_as_they_are_written() {
+    agrees("far", 1e-6);
+}
+
 #[test]
 fn functions_are_numpy_s() {
     agrees("functions", 1e-13);

@@ -193,7 +193,7 @@ const INSTANCES: &[Instance] = &[
         "fold-constants",
         Exact,
         FLOATS,
-        "x: T[I] = unbound\nu: T[I] = [i: I] x[i] * 3.0_T * 0.5_T\noutput u",
+        "x: T[I] = unbound\nu: T[] = [| i: I] sum x[i] * 3.0_T * 0.5_T\noutput u",
     ),
     Instance(
         "fold-constants",

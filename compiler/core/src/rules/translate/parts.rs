@@ -46,10 +46,13 @@ impl Translator<'_> {
             }
         }
         let extents: Vec<u64> = kernel.indices.iter().map(|i| i.extent).collect();
+        let merged = merged(kernel);
         let mut values: Vec<Option<Value>> = vec![None; kernel.graph.len()];
         for (id, node, dtype) in kernel.graph.iter() {
             if needed[id.0 as usize] {
-                let value = self.value(kernel, operands, (id, node, dtype), &values, &extents)?;
+                let merges = merged[id.0 as usize];
+                let node = (id, node, dtype, merges);
+                let value = self.value(kernel, operands, node, &values, &extents)?;
                 values[id.0 as usize] = Some(value);
             }
         }
@@ -96,7 +99,7 @@ impl Translator<'_> {
         &mut self,
         kernel: &Kernel,
         operands: &[TensorId],
-        (id, node, dtype): (NodeId, &Node, DType),
+        (id, node, dtype, merges): (NodeId, &Node, DType, bool),
         values: &[Option<Value>],
         extents: &[u64],
     ) -> Option<Value> {
@@ -148,14 +151,9 @@ impl Translator<'_> {
             Node::Apply(function, arguments) => {
                 let arguments: Option<Vec<Value>> = arguments.iter().map(of).collect();
                 let arguments = arguments?;
-                let (fold, last_turned) = match function {
-                    Function::Add | Function::Mul | Function::Min | Function::Max => {
-                        (*function, false)
-                    }
-                    Function::And | Function::Or => (*function, false),
-                    Function::Sub | Function::Neg => (Function::Add, true),
-                    Function::Div => (Function::Mul, true),
-                    _ => {
+                let (fold, last_turned) = match folded(*function) {
+                    Some(folded) => folded,
+                    None => {
                         let arguments = arguments
                             .into_iter()
                             .map(|a| self.argument(a, extents))
@@ -174,7 +172,7 @@ impl Translator<'_> {
                 for (at, value) in arguments.into_iter().enumerate() {
                     let turn = last_turned && at == last;
                     let list = match value {
-                        Value::Many(f, list) if f == fold => list,
+                        Value::Many(f, list) if f == fold && merges => list,
                         value => vec![self.argument(value, extents)],
                     };
                     all.extend(list.into_iter().map(|mut a| {
@@ -212,4 +210,38 @@ impl Translator<'_> {
             indices: indices.iter().map(|i| i.0).collect(),
         }))
     }
+}
+
+/// The function that gathers what this one is applied to, and whether its last argument is turned: subtracted, or divided by.
+fn folded(function: Function) -> Option<(Function, bool)> {
+    match function {
+        Function::Add | Function::Mul | Function::Min | Function::Max => Some((function, false)),
+        Function::And | Function::Or => Some((function, false)),
+        Function::Sub | Function::Neg => Some((Function::Add, true)),
+        Function::Div => Some((Function::Mul, true)),
+        _ => None,
+    }
+}
+
+/// By node: whether it takes in the arguments of an argument with the same function. Of sums and products of floats only those do whose results
+/// are reduced: in another order they may overflow or lose their digits.
+fn merged(kernel: &Kernel) -> Vec<bool> {
+    let graph = &kernel.graph;
+    let of = |id: NodeId| match graph.node(id) {
+        Node::Apply(function, _) => folded(*function).map(|(function, _)| function),
+        _ => None,
+    };
+    let keeps_order = |id: NodeId| {
+        graph.dtype(id).is_float() && matches!(of(id), Some(Function::Add | Function::Mul))
+    };
+    let mut merged: Vec<bool> = graph.iter().map(|(id, ..)| !keeps_order(id)).collect();
+    let mut open = vec![kernel.root];
+    open.retain(|_| kernel.reduction.is_some());
+    while let Some(id) = open.pop() {
+        if !std::mem::replace(&mut merged[id.0 as usize], true) {
+            let arguments = graph.node(id).arguments();
+            open.extend(arguments.filter(|argument| of(*argument) == of(id)));
+        }
+    }
+    merged
 }
