@@ -347,6 +347,7 @@ def quantile():
         "lower": [quantile_of(row, 0.3) for row in table()],
         "ends": [min(table()[0]), max(table()[0])],
         "one": quantile_of(table()[0], 0.9),
+        "infinite": -math.inf,
     }
 
 
