@@ -83,6 +83,7 @@ pub mod truth_products;
 mod turns;
 pub mod values_in_order;
 pub mod weights;
+mod whole_products;
 pub mod windows;
 pub mod written_in;
 

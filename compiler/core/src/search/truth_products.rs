@@ -1,4 +1,5 @@
-//! Counts of points at which two conditions hold, and whether there is such a point, as products of matrices of truths.
+//! Counts of points at which two conditions hold, and whether there is such a point, as products of matrices of truths; and products of
+//! matrices of narrow whole numbers, as `whole_products` finds them, in floats.
 //!
 //! `count[n] (a[n, i] and b[n, j])` looks at every point for each pair. As numbers, the truths of `a` and of `b` are matrices, and the count is their
 //! product. In f64 that is exact for as many points as there can be. `any[n] (a[n, i] and b[n, j])` asks only if the product is more than 0, for
@@ -9,6 +10,7 @@
 //! y.product: f64[9, 9] = [i: 9, j: 9 | n: 90] sum (x[n, i] > 0 as f64) * (x[n, j] > 0 as f64);  y: i64[9, 9] = [i: 9, j: 9] y.product[i, j] as i64
 //! ```
 
+use super::whole_products;
 use crate::einsum::nodes::read;
 use crate::einsum::{Program, Rewriting, canonical};
 use crate::rules::conditions::guarded;
@@ -19,10 +21,11 @@ use ein_plan::{DType, Function, Graph, Kernel, Node, NodeId, Reduction, Scalar};
 /// The fewest values of the indices that one of the conditions alone depends on.
 const LEAST: u64 = 4;
 
-/// Returns the program in which such counts and questions are products.
+/// Returns the program in which such counts, questions and products are products of floats.
 pub fn multiplied(program: &Program) -> Program {
     Rewriting::of_statements(program, |mut statement| {
-        let product = product(statement.kernel)?;
+        let product =
+            product(statement.kernel).or_else(|| whole_products::product(statement.kernel))?;
         let truth = product.graph.dtype(product.root);
         let product = canonical::statement(product, statement.operands);
         let product = statement.add("product", product);
@@ -40,6 +43,11 @@ pub fn multiplied(program: &Program) -> Program {
             Some(Reduction::Any) => compared(graph, Function::Gt),
             Some(Reduction::All) => compared(graph, Function::Eq),
             _ if dtype == truth => found,
+            // Only whole numbers wrap.
+            _ if dtype == DType::I32 => {
+                let whole = graph.add(Node::Convert(found), DType::I64);
+                graph.add(Node::Convert(whole), dtype)
+            }
             _ => graph.add(Node::Convert(found), dtype),
         };
         Some(canonical::statement(

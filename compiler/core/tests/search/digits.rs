@@ -1,6 +1,6 @@
 //! Scatters to places in mixed radix, and the reads that they become.
 
-use ein_plan::{DType, Scalar};
+use ein_plan::Scalar;
 use einc_core::einsum::interpret::{Values, interpret};
 use einc_core::einsum::{Program, Tensor};
 use einc_core::search::digits::taken;
@@ -13,7 +13,7 @@ pub fn run(program: &Program) -> Vec<Values> {
     let values = |tensor: &Tensor| {
         let count: u64 = tensor.shape.iter().product();
         let number = |at: u64| match tensor.dtype {
-            DType::I64 => Scalar::Int((at as i64 * 7 + 2) % 5),
+            dtype if !dtype.is_float() => Scalar::Int((at as i64 * 7 + 2) % 5),
             _ => Scalar::Float((at as f64 - 7.0) / 4.0),
         };
         Values {

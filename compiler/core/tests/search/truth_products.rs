@@ -54,3 +54,36 @@ fn others_stay() {
         becomes(statement, statement);
     }
 }
+
+const NARROW: &str = "input a: i8[40, 90] = unbound\ninput b: u8[90, 9] = unbound\ninput c: i16[90, 9] = unbound\n\
+                      input d: i32[90, 9] = unbound\n";
+
+/// Asserts what products of narrow whole numbers become, and that their values stay.
+#[track_caller]
+fn narrow(statement: &str, expected: &str) {
+    let outputs = "output y\noutput a\noutput b\noutput c\noutput d";
+    crate::keeps(multiplied, (NARROW, outputs), statement, expected);
+}
+
+#[test]
+fn products_of_narrow_whole_numbers_are_products_of_floats() {
+    narrow(
+        "y: i32[40, 9] = [i: 40, j: 9 | k: 90] sum a[i, k] * b[k, j]",
+        "hidden y.product: f32[40, 9] = [i: 40, j: 9 | k: 90] sum f32(a[i, k]) * f32(b[k, j])\n\
+         y: i32[40, 9] = [i: 40, j: 9] i32(i64(y.product[i, j]))",
+    );
+    // Of larger numbers f64 holds the sums, which wrap as those of whole numbers do.
+    narrow(
+        "y: i32[9, 9] = [i: 9, j: 9 | k: 90] sum (c[k, i] - 3_i32) * c[k, j]",
+        "hidden y.product: f64[9, 9] = [i: 9, j: 9 | k: 90] sum f64(c[k, i] - 3_i32) * f64(c[k, j])\n\
+         y: i32[9, 9] = [i: 9, j: 9] i32(i64(y.product[i, j]))",
+    );
+    for statement in [
+        // Numbers that may be too large, a vector, a maximum.
+        "y: i32[40, 9] = [i: 40, j: 9 | k: 90] sum a[i, k] * d[k, j]",
+        "y: i32[40] = [i: 40 | k: 90] sum a[i, k] * b[k, 3]",
+        "y: i32[40, 9] = [i: 40, j: 9 | k: 90] max a[i, k] * b[k, j]",
+    ] {
+        narrow(statement, statement);
+    }
+}
