@@ -1,7 +1,7 @@
 """Programs that are no dense product beside numpy, scipy and JAX: sorting, scatters, running sums, stencils, powers, reductions over the first index, loops over cells. Ratios are a
 peer's time over einc's: above 1, einc is faster.
 
-    EINC=target/release/einc python tests/peers/cliffs.py [sort] [scatter] [scan] [stencil] [columns] [places] [powers] [triangular] [groups] [lags] [experts] [other] [cells]     all subjects without any
+    EINC=target/release/einc python tests/peers/cliffs.py [sort] [scatter] [scan] [stencil] [columns] [places] [powers] [triangular] [groups] [lags] [experts] [bags] [transforms] [other] [cells]     all subjects without any
     EIN_THREADS=1 EIN_PEER_CLOCK=processor python ...      processor time of one thread: the steadier measure on a busy machine
 
 A program is a loop, each round of which does the same on numbers that depend on the round, and what it takes is the difference between a run of many rounds
@@ -573,6 +573,76 @@ output q
     )
 
 
+def bags():
+    """Means and weighted sums of rows that lists name."""
+    torch = peers_torch()
+    v, n, l, d = 50_000, 8192, 32, 64
+    table, weight = generator.random((v, d), np.float32), generator.random((n, l), np.float32)
+    token = generator.integers(0, v, (n, l))
+    for name, term, mode in (
+        ("means", "mean[l] t[at[n,l],d]", "mean"),
+        ("weighted sums", "sum[l] weight[n,l] * t[at[n,l],d]", "sum"),
+    ):
+        contestants = {}
+        if torch:
+            table_, weight_, token_ = (torch.from_numpy(array) for array in (table, weight, token))
+            weights = {"per_sample_weights": weight_} if mode == "sum" else {}
+            contestants["torch"] = lambda: torch.nn.functional.embedding_bag(token_, table_, mode=mode, **weights)
+        compare(
+            f"{name} of {l} of {v} rows of {d}, {n} times",
+            f"""input t: f32[{v}, {d}]
+input token: i64[{n}, {l}]
+input weight: f32[{n}, {l}]
+repeat r < ROUNDS {{
+  state q: f32[{n}, {d}] = 0.0
+  at[n,l] = (token[n,l] + r) % {v}
+  y[n,d] = {term}
+  next q[n,d] = q[n,d] + y[n,d]
+}}
+s = sum[n,d] q[n,d] + sum[n,l] weight[n,l]
+output s
+""",
+            {"t": table, "token": token, "weight": weight},
+            contestants,
+        )
+
+
+def transforms():
+    """Fourier transforms of rows."""
+    from scipy import fft
+
+    torch = peers_torch()
+    m, n = 256, 4096
+    x, y = generator.random((m, n)), generator.random((m, n))
+    z = x + 1j * y
+    for name, step, numpy, other in (
+        ("complex numbers", "a, b = fft(u, v)", lambda: fft.fft(z + 0.5, workers=peers.THREADS), "fft"),
+        ("real numbers", "a, b = fft.rfft(u)", lambda: fft.rfft(x + 0.5, workers=peers.THREADS), "rfft"),
+    ):
+        contestants = {"scipy": numpy}
+        if torch:
+            tensor = torch.from_numpy(z if other == "fft" else x)
+            contestants["torch"] = lambda tensor=tensor, other=other: getattr(torch.fft, other)(tensor + 0.5)
+        compare(
+            f"transforms of {m} rows of {n} {name}",
+            f"""use std.fft
+input x: f64[{m}, {n}]
+input y: f64[{m}, {n}]
+repeat r < ROUNDS {{
+  state q = 0.0
+  u[m,n] = x[m,n] + q
+  v[m,n] = y[m,n] + q
+  {step}
+  next q = 1e-9 * (a[0,0] + b[1,1])
+}}
+s = q + y[0,0]
+output s
+""",
+            {"x": x, "y": y},
+            contestants,
+        )
+
+
 def windows(torch):
     """Windows that move by two places, with their gradients."""
     n, c, m = 8, 64, 32
@@ -752,7 +822,7 @@ def peers_torch():
     return torch
 
 
-for subject in (sort, scatter, scan, stencil, columns, places, powers, triangular, groups, lags, experts, other, cells):
+for subject in (sort, scatter, scan, stencil, columns, places, powers, triangular, groups, lags, experts, bags, transforms, other, cells):
     if not sys.argv[1:] or subject.__name__ in sys.argv[1:]:
         print(subject.__name__)
         subject()

@@ -331,7 +331,7 @@ impl<'a> Context<'_, 'a> {
         &'f self,
         factor: &'f Factor<'a, T>,
         left: bool,
-        order: Vec<usize>,
+        orders: [Vec<usize>; 2],
         usual: &[usize],
     ) -> Packer<'f, 'a, T> {
         let (node, mask) = match left {
@@ -344,7 +344,7 @@ impl<'a> Context<'_, 'a> {
             (&self.factors.graph, node),
             self.operands,
             self.ranges,
-            order,
+            orders,
             reads.collect(),
             usual,
         )
@@ -366,16 +366,18 @@ impl<'a> Context<'_, 'a> {
             return Some(factor);
         }
         let others = own.iter().filter(|i| !block.contains(i));
-        let outer = roles.batch.iter().chain(others);
-        let order: Vec<usize> = match left {
-            true => outer.chain(block).chain(&layout.inner).copied().collect(),
-            false => outer.chain(&layout.inner).chain(block).copied().collect(),
+        let outer: Vec<usize> = roles.batch.iter().chain(others).copied().collect();
+        let orders = match left {
+            true => orders(&outer, block, &layout.inner),
+            false => orders(&outer, &layout.inner, block),
         };
         let mut whole = Part {
             start: vec![0; self.lengths.len()],
             size: vec![1; self.lengths.len()],
         };
-        order.iter().for_each(|i| whole.size[*i] = self.lengths[*i]);
+        (orders[0].iter()).for_each(|i| whole.size[*i] = self.lengths[*i]);
+        let packer = self.packer(&factor, left, orders, &whole.size);
+        let order = packer.order.clone();
         let mut usual = whole.size.clone();
         let mut parts = 1;
         for index in &order {
@@ -388,7 +390,6 @@ impl<'a> Context<'_, 'a> {
         }
         let mut copy = memory::room(T::DTYPE, &[whole.count(&order)]);
         let values = T::slice_mut(copy.data_mut())?;
-        let packer = self.packer(&factor, left, order.clone(), &usual);
         if !packer.copy(&whole, values) {
             let mut tasks = vec![];
             let (mut rest, mut part) = (values, whole.clone());
@@ -440,12 +441,22 @@ impl<'a> Context<'_, 'a> {
                 Ready::InPlace(strided, step(first), step(second))
             }
             _ => {
-                let order = layout.many.iter().chain(first).chain(second);
-                let order = order.copied().collect();
-                Ready::Packed(self.packer(factor, left, order, &layout.tile))
+                let orders = orders(&layout.many, first, second);
+                let own = orders[0].clone();
+                let packer = self.packer(factor, left, orders, &layout.tile);
+                let turned = packer.order != own;
+                Ready::Packed(packer, turned)
             }
         }
     }
+}
+
+/// Both orders of some indices: those of rows before those of columns, and the other way round.
+fn orders(outer: &[usize], rows: &[usize], columns: &[usize]) -> [Vec<usize>; 2] {
+    [
+        [outer, rows, columns].concat(),
+        [outer, columns, rows].concat(),
+    ]
 }
 
 #[cfg(test)]

@@ -210,6 +210,7 @@ fn looped(
         LoopKind::RowReduce(_) => rows::run(kernel, ranges, operands),
         LoopKind::RowProduct => row_product::run(kernel, ranges, operands),
         LoopKind::Patched => patched::run(kernel, ranges, operands),
+        LoopKind::GatheredSum => scatter::gathered(kernel, ranges, operands),
         LoopKind::GatheredMatmul | LoopKind::ScatteredMatmul => {
             placed_matmul::run(kernel, ranges, operands)
         }

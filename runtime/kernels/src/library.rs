@@ -63,11 +63,14 @@ pub(crate) fn run(
     }
 }
 
+/// Elements of rows that one task computes.
+const ROWS: usize = 1 << 14;
+
 /// What calls give, by the point of each.
 type Results<T> = Result<Vec<(Vec<u64>, Vec<T>)>, KernelError>;
 
 /// A type of elements that matrices are computed in.
-trait Element: Real + Into<f64> {
+trait Element: Real + Default + Into<f64> {
     /// The elements, where they are of this type.
     fn all(data: &Data) -> Option<&[Self]>;
     /// Elements of it.
@@ -274,6 +277,40 @@ impl Call<'_> {
         }
         let solutions = T::solve(a, &sides).map_err(|problem| self.error(problem, point))?;
         Ok(points.into_iter().zip(solutions).collect())
+    }
+
+    /// Fills the elements of the result, where each call gives a row: `call` writes that of a point, with what `scratch` made for its thread.
+    fn rows<T: Copy + Default + Send, S>(
+        &self,
+        all: &mut [T],
+        scratch: impl Fn() -> S + Sync,
+        call: impl Fn(&mut S, &[u64], &mut [T]) + Sync,
+    ) {
+        let count = self.count(&self.library.batch);
+        let point = |number: usize| self.point(&self.library.batch, number);
+        let own = self.library.own[0];
+        let extent = self.kernel.indices[own.0 as usize].extent;
+        let length = (extent as usize).max(1);
+        let is_last = own.0 + 1 == self.kernel.output_rank;
+        if is_last && self.ranges[own.0 as usize] == (0, extent) {
+            let each = (ROWS / length).max(1);
+            let parts = all.chunks_mut(each * length).collect();
+            parallel::map_with(parts, scratch, |scratch, part, to: &mut [T]| {
+                for (row, number) in to.chunks_mut(length).zip(part * each..) {
+                    call(scratch, &point(number), row);
+                }
+            });
+            return;
+        }
+        let found = parallel::map_with(vec![(); count], scratch, |scratch, number, ()| {
+            let mut row = vec![T::default(); extent as usize];
+            call(scratch, &point(number), &mut row);
+            row
+        });
+        let writer = Writer::new(self);
+        for (number, row) in found.into_iter().enumerate() {
+            writer.each(&point(number), |to, from| all[to] = row[from]);
+        }
     }
 
     /// `find`, for all calls at once.

@@ -153,35 +153,46 @@ enum Source<'f, 'a, T: Packed> {
 }
 
 impl<'f, 'a, T: Packed> Packer<'f, 'a, T> {
-    /// A packer of the factor `root`, whose blocks usually have so many values of each index (1 of those not in `order`).
+    /// A packer of the factor `root`, whose blocks usually have so many values of each index (1 of those in neither order). Its order is the
+    /// first of `orders`, or the second one, of the same indices, if the factor is computed and that takes less time in it.
     pub(crate) fn new(
         factor: &'f Factor<'a, T>,
         (graph, root): (&Graph, NodeId),
         operands: &'a [Chunk<'a>],
         ranges: &'f [(i64, i64)],
-        order: Vec<usize>,
+        [mut order, turned]: [Vec<usize>; 2],
         reads: Vec<usize>,
         usual: &[usize],
     ) -> Packer<'f, 'a, T> {
         let mut sizes = vec![1; ranges.len()];
         order.iter().for_each(|i| sizes[*i] = usual[*i]);
-        let source = match factor {
-            Factor::Strided(strided) => Source::Strided(strided),
-            Factor::Window(window) => Source::Window(window),
-            Factor::Evaluated => Source::Evaluated(Box::new(Program::new(&Request {
+        let program = |order: &[usize]| {
+            Program::new(&Request {
                 graph,
                 operands,
                 root,
                 guard: None,
                 reduction: None,
-                output: &order,
+                output: order,
                 reduced: &[],
                 ranges,
                 lengths: &sizes,
                 lanes: None,
                 apart: false,
                 patches: false,
-            }))),
+            })
+        };
+        let source = match factor {
+            Factor::Strided(strided) => Source::Strided(strided),
+            Factor::Window(window) => Source::Window(window),
+            Factor::Evaluated => {
+                let [own, other] = [program(&order), program(&turned)];
+                let turns = other.nest.price < own.nest.price;
+                if turns {
+                    order = turned;
+                }
+                Source::Evaluated(Box::new(if turns { other } else { own }))
+            }
         };
         let mut packer = Packer {
             order,

@@ -26,6 +26,7 @@ use crate::math::{max_nan, min_nan};
 use crate::program::{Program, Request};
 use crate::segment::Segment;
 use ein_array::{Array, Data};
+use ein_plan::schedule::gathered_sum::first_of_row;
 use ein_plan::schedule::guard::{Solved, bounded, solved};
 use ein_plan::{DType, IndexId, Kernel, NodeId, Reduction};
 use line_rows::LineRows;
@@ -136,6 +137,25 @@ pub(crate) fn run(
         return Some(vec![rows.run(kernel, rule, shape, &ends)?]);
     }
     finished(kernel, rule, shape, &scatter)
+}
+
+/// A gathered sum; `None` if a row is outside.
+pub(crate) fn gathered(
+    kernel: &Kernel,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+) -> Option<Vec<Array>> {
+    let rule = Rule {
+        reduction: kernel.reduction?,
+        value: kernel.graph.dtype(kernel.root),
+    };
+    let ranges = crate::signed(ranges);
+    let row = first_of_row(kernel)?;
+    let rows = Rows::gathered(kernel, row, &ranges, operands)?;
+    let rank = kernel.output_rank as usize;
+    let shape: Vec<usize> = ranges[..rank].iter().map(|(_, n)| *n as usize).collect();
+    let (points, _) = rows.points();
+    Some(vec![rows.run(kernel, rule, &shape, &[points])?])
 }
 
 /// What a scatter adds up, by output element; `None` after a fault.

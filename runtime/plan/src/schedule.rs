@@ -20,6 +20,7 @@ pub mod factors;
 pub mod facts;
 pub mod forms;
 mod fused_rows;
+pub mod gathered_sum;
 pub mod grouped;
 pub mod guard;
 mod guarded;
@@ -96,6 +97,8 @@ pub enum LoopKind {
     Patched,
     /// Sums of products of two rows, of which data say which ones they are.
     RowProduct,
+    /// Reductions of rows of which data say which ones they are.
+    GatheredSum,
     /// Matrix products, each of the points that read a factor at the same place.
     GatheredMatmul,
     /// Matrix products, each of the points whose terms are added at the same place.
@@ -143,6 +146,7 @@ impl LoopKind {
             LoopKind::RowReduce(_) => "row_reduction",
             LoopKind::Patched => "patched",
             LoopKind::RowProduct => "row_product",
+            LoopKind::GatheredSum => "gathered_sum",
             LoopKind::GatheredMatmul => "gathered_matmul",
             LoopKind::ScatteredMatmul => "scattered_matmul",
             LoopKind::Matmul(_) => "matmul",

@@ -15,6 +15,7 @@ use crate::ids::RelationId;
 use crate::kernel::{IndexId, Kernel, Node, NodeId};
 use crate::plan::{Operation, Plan, Step, Sweep, same_cut};
 use crate::reduction::Reduction;
+use crate::schedule::gathered_sum::is_gathered_sum;
 use crate::schedule::patched::patched;
 use crate::schedule::placed_matmul::is_gathered_matmul;
 use crate::schedule::row_product::is_row_product;
@@ -68,7 +69,7 @@ impl Plan {
     }
 
     /// Whether a step can be in a sweep at all: a kernel of whole tuples, other than one that may change its operand in place.
-    /// Products of looked-up rows, and rows that data find, have loops of their own, which no sweep has.
+    /// Products and sums of looked-up rows, and rows that data find, have loops of their own, which no sweep has.
     /// What a product of matrices adds up depends on how many rows it has, so it is left out where the order is promised.
     pub fn may_sweep(&self, step: &Step) -> bool {
         let Operation::LocalJoin {
@@ -88,6 +89,7 @@ impl Plan {
                 && patched(kernel).is_none()
                 && !is_row_product(kernel)
                 && !is_gathered_matmul(kernel)
+                && !is_gathered_sum(kernel)
         })
     }
 

@@ -13,6 +13,7 @@ use crate::function::Function;
 use crate::kernel::{IndexId, Kernel, Node};
 use crate::library::Library;
 use crate::plan::{Operation, Plan, Step};
+use crate::schedule::gathered_sum::first_of_row;
 use crate::schedule::grouped::grouping;
 use crate::schedule::pairwise::PairwiseLoops;
 use crate::schedule::placed_matmul;
@@ -48,6 +49,7 @@ impl Plan {
             LoopKind::GatheredMatmul | LoopKind::ScatteredMatmul => {
                 placed_matmul::working_space(kernel, &lengths)
             }
+            LoopKind::GatheredSum => Some(of_points(kernel, &lengths)),
             LoopKind::Matmul(matmul) => matmul
                 .tiling
                 .as_ref()
@@ -185,6 +187,14 @@ fn of_library(kernel: &Kernel, library: &Library, lengths: &[usize]) -> u64 {
     let together = if calls > 1 { results } else { 0 };
     let working = elements.saturating_mul(calls.min(AT_ONCE));
     working.saturating_add(together).saturating_mul(size)
+}
+
+/// The rows and points of a gathered sum, a number of 64 bits each.
+fn of_points(kernel: &Kernel, lengths: &[usize]) -> u64 {
+    let row = first_of_row(kernel).unwrap_or(0) as u32;
+    let reduced = kernel.output_rank..lengths.len() as u32;
+    let points: Vec<IndexId> = (0..row).chain(reduced).map(IndexId).collect();
+    product(&points, lengths).saturating_mul(8)
 }
 
 /// Numbers of 64 bits that a Fourier transform of this length takes for each pair of elements. One of a large prime length goes through a longer

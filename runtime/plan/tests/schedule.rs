@@ -224,7 +224,47 @@ fn products_of_looked_up_rows() {
          // not pairwise: an element is computed, converted or outside\n\
          // not row_reduction: its terms are computed\n\
          // not row_product: rows do not follow each other, nor does one list say which they are\n\
+         // not gathered_sum: its terms are no neighbouring elements, times numbers of their row\n\
          // not matmul: its terms are no product of two factors",
+    );
+}
+
+#[test]
+fn sums_of_looked_up_rows() {
+    loops(
+        "(i64[90, 5], f32[50, 8]) [n: 90, h: 8 | l: 5] f32 = mean a1[a0[n, l], h]",
+        "gathered_sum\n\
+         // not pairwise: its terms are no function of two elements\n\
+         // not row_reduction: its terms are computed\n\
+         // not row_product: it is no sum of all points",
+    );
+    loops(
+        "(i64[90, 5], f32[50, 4]) [n: 90, h: 4 | l: 5] f32 = sum a1[a0[n, l], h]",
+        "strips\n\
+         // not pairwise: its terms are no function of two elements\n\
+         // not row_reduction: its terms are computed\n\
+         // not row_product: its terms are no products of two elements\n\
+         // possible, but slower: gathered_sum; elements of a row: 4, fewer than 8\n\
+         // not matmul: its terms are no product of two factors",
+    );
+}
+
+#[test]
+fn a_computed_matrix_times_a_vector_is_read_once() {
+    loops(
+        "(f32[512, 300], f32[300]) [i: 512 | k: 300] f32 = sum exp(a0[i, k]) * a1[k]",
+        "strips\n\
+         // not pairwise: an element is computed, converted or outside\n\
+         // not row_reduction: its terms are computed\n\
+         // possible, but slower: matmul; a matrix that is computed is multiplied by one vector",
+    );
+    loops(
+        "(f32[512, 300], f32[300]) [i: 512 | k: 300] f32 = sum a0[i, k] * exp(a1[k])",
+        "matmul turned columns [i] inner [k] tiles [i: 512, k: 300] left packed\n\
+         // not pairwise: an element is computed, converted or outside\n\
+         // not row_reduction: its terms are computed\n\
+         // blocks that lie in the result: about 12 µs of one core\n\
+         // blocks that are copied to it: about 12 µs of one core",
     );
 }
 
@@ -271,6 +311,7 @@ fn products_of_points_that_read_at_the_same_place() {
 // not pairwise: an element is computed, converted or outside
 // not row_reduction: its terms are computed
 // not row_product: rows do not follow each other, nor does one list say which they are
+// not gathered_sum: its terms are no neighbouring elements, times numbers of their row
 // blocks that lie in the result: about 574 µs of one core
 // blocks that are copied to it: about 643 µs of one core",
     );

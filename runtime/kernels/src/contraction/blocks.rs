@@ -22,7 +22,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) enum Ready<'f, 'a, T: Packed> {
     /// Where it is, with the steps of a block's rows and columns.
     InPlace(&'f Strided<'a, T>, usize, usize),
-    Packed(Packer<'f, 'a, T>),
+    /// Copied or computed block by block, row by row, or column by column if that is true.
+    Packed(Packer<'f, 'a, T>, bool),
 }
 
 /// All that a block needs.
@@ -354,7 +355,7 @@ impl<T: Packed> Same<'_, T> {
 
 /// Packs the part of a factor that is packed, unless the buffer has it; whether no point faulted.
 fn prepare<T: Packed>(side: &Ready<'_, '_, T>, part: &Part, buffer: &mut Buffer<T>) -> bool {
-    let Ready::Packed(packer) = side else {
+    let Ready::Packed(packer, _) = side else {
         return true;
     };
     let own = |values: &[usize], holds: &[usize]| {
@@ -386,12 +387,15 @@ impl<T: Packed> Ready<'_, '_, T> {
                 row: *row,
                 column: *column,
             },
-            Ready::Packed(_) => Matrix {
-                data: buffer.map_or(&[], |buffer| &buffer.values),
-                offset: one * rows * columns,
-                row: columns,
-                column: 1,
-            },
+            Ready::Packed(_, turned) => {
+                let (row, column) = if *turned { (1, rows) } else { (columns, 1) };
+                Matrix {
+                    data: buffer.map_or(&[], |buffer| &buffer.values),
+                    offset: one * rows * columns,
+                    row,
+                    column,
+                }
+            }
         }
     }
 }

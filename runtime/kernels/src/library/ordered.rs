@@ -6,14 +6,10 @@
 //! [n: 2, i: 3] sort(a0[n, :3], i)   of   [[3 1 2][6 5 4]]   ->   [[1 2 3][4 5 6]]
 //! ```
 
+use super::Call;
 use super::order::{self, Ranked, Row};
-use super::{Call, Writer};
-use crate::parallel;
 use ein_array::{Array, each_data};
 use ein_plan::Function;
-
-/// Elements of rows that are sorted by one task.
-const ROWS: usize = 1 << 14;
 
 impl Call<'_> {
     /// `argsort`, `sort` and `topk`.
@@ -46,32 +42,14 @@ impl Call<'_> {
 
     /// The result of which each call gives a row.
     fn of_rows<T: Ranked>(&self, call: impl Fn(&[u64]) -> Vec<T> + Sync) -> Array {
-        let count = self.count(&self.library.batch);
-        let call = |number: usize| call(&self.point(&self.library.batch, number));
-        let own = self.library.own[0];
-        let extent = self.kernel.indices[own.0 as usize].extent;
-        let length = (extent as usize).max(1);
-        let is_last = own.0 + 1 == self.kernel.output_rank;
-        let all = match count {
-            1 if self.is_whole() => call(0),
-            _ if is_last && self.ranges[own.0 as usize] == (0, extent) => {
-                let mut all = vec![T::default(); count * extent as usize];
-                let each = (ROWS / length).max(1);
-                parallel::chunks_mut(&mut all, each * length, |part, to| {
-                    for (row, number) in to.chunks_mut(length).zip(part * each..) {
-                        row.copy_from_slice(&call(number));
-                    }
-                });
-                all
-            }
+        let all = match self.count(&self.library.batch) {
+            1 if self.is_whole() => call(&self.point(&self.library.batch, 0)),
             _ => {
-                let rows = parallel::map(count, call);
                 let mut all = vec![T::default(); self.shape().iter().product()];
-                let writer = Writer::new(self);
-                for (number, row) in rows.into_iter().enumerate() {
-                    let point = self.point(&self.library.batch, number);
-                    writer.each(&point, |to, from| all[to] = row[from]);
-                }
+                let row = |(): &mut (), point: &[u64], row: &mut [T]| {
+                    row.copy_from_slice(&call(point));
+                };
+                self.rows(&mut all, || (), row);
                 all
             }
         };

@@ -1,6 +1,6 @@
-//! Scatters of lines into an output that no cache holds, row by row of the output.
+//! Lines that are added up row by row of the output: those of a scatter into an output that no cache holds, and those of a gathered sum.
 //!
-//! The points are ordered by the row that they go to. Then the lines of each row are added up where the row is, in the order of the
+//! The points of a scatter are ordered by the row that they go to; those of a gathered sum follow each other. Then the lines of each row are added up where the row is, in the order of the
 //! points, and the row is written once: no table of sums beside the output, and rows without a point cost nothing but their start. A
 //! line is read as it lies, or at a row that data say, and may be multiplied by numbers of its point. Must not know where guards come
 //! from.
@@ -37,14 +37,15 @@ const COUNTED: usize = 4;
 /// Most threads that do not sort faster together than one counts.
 const FEW_THREADS: usize = 4;
 
-/// A scatter in this form, over a row of the output for each value of the index that its guard gives.
+/// A scatter in this form, over a row of the output for each value of the index that its guard gives; or a gathered sum.
 pub(super) struct Rows<'a> {
     /// Its value, from the innermost product outwards.
     line: Line<'a>,
-    to: Looked<'a>,
+    /// The row that each point goes to; `None`: all rows have the same number of points, which follow each other.
+    to: Option<Looked<'a>>,
     width: usize,
-    /// Start and length of the index that a place is a value of.
-    solved: (i64, i64),
+    /// The first row, and their count.
+    rows: (i64, i64),
     points: usize,
     /// True if the line is what lies there.
     pub(super) plain: bool,
@@ -97,13 +98,7 @@ impl<'a> Rows<'a> {
         }
         let to = Looked::of(kernel, expression, &of_point, ranges, operands)?;
         let sight = Sight::of(kernel, ranges, operands, (of_point, of_line));
-        let dtype = kernel.graph.dtype(kernel.root);
-        let line = match dtype {
-            DType::F32 => Line::F32(sight.scaled(kernel.root, dtype)?),
-            DType::F64 => Line::F64(sight.scaled(kernel.root, dtype)?),
-            DType::I64 => Line::I64(sight.scaled(kernel.root, dtype)?),
-            _ => return None,
-        };
+        let line = line(kernel, &sight)?;
         fn is_plain<T>(scaled: &Scaled<'_, T>) -> bool {
             scaled.factors.is_empty() && scaled.elements.row.is_none()
         }
@@ -116,11 +111,38 @@ impl<'a> Rows<'a> {
         let is_worth = !plain || table > NEAR && width >= 2 * least;
         is_worth.then_some(Rows {
             line,
-            to,
+            to: Some(to),
             width,
-            solved: ranges[v],
+            rows: ranges[v],
             points,
             plain,
+        })
+    }
+
+    /// A gathered sum over `ranges`, in which rows begin at the index `row`.
+    pub(super) fn gathered(
+        kernel: &Kernel,
+        row: usize,
+        ranges: &[(i64, i64)],
+        operands: &'a [Chunk<'a>],
+    ) -> Option<Rows<'a>> {
+        let rank = kernel.output_rank as usize;
+        let count = |indices: &[usize]| indices.iter().map(|i| ranges[*i].1 as usize).product();
+        let outer: Vec<usize> = (0..row).collect();
+        let of_line: Vec<usize> = (row..rank).collect();
+        let of_point: Vec<usize> = outer.iter().copied().chain(rank..ranges.len()).collect();
+        let (rows, width, points): (usize, _, usize) =
+            (count(&outer), count(&of_line), count(&of_point));
+        // A row and a point are the two halves of one number.
+        let halves = [points, rows].iter().all(|n| *n < 1 << 32);
+        let sight = Sight::of(kernel, ranges, operands, (of_point, of_line));
+        Some(Rows {
+            line: line(kernel, &sight).filter(|_| halves)?,
+            to: None,
+            width,
+            rows: (0, rows as i64),
+            points,
+            plain: false,
         })
     }
 
@@ -136,6 +158,10 @@ impl<'a> Rows<'a> {
         let order = self.order()?;
         let mut column = crate::memory::zeros(kernel.output[0], shape);
         let neutral = rule.neutral();
+        let each = match rule.reduction {
+            Reduction::Mean => self.points as f64 / self.rows.1 as f64,
+            _ => 1.0,
+        };
         let tasks = self.tasks(&order);
         let mut rest = Segment::of(column.data_mut());
         let mut parts = Vec::with_capacity(tasks.len());
@@ -153,7 +179,7 @@ impl<'a> Rows<'a> {
                     (order, rows, to),
                     ends,
                     rule.reduction,
-                    neutral.float,
+                    (neutral.float, each),
                 ),
                 Line::F64(line) => self.floats(
                     line,
@@ -161,7 +187,7 @@ impl<'a> Rows<'a> {
                     (order, rows, to),
                     ends,
                     rule.reduction,
-                    neutral.float,
+                    (neutral.float, each),
                 ),
                 Line::I64(line) => self.integers(
                     line,
@@ -185,19 +211,24 @@ impl<'a> Rows<'a> {
 
     /// Rows with their points, in the order of both; `None` if a point's place is read outside of its list.
     fn order(&self) -> Option<Vec<u64>> {
-        let (start, length) = self.solved;
+        let (start, length) = self.rows;
+        let Some(to) = &self.to else {
+            let each = self.points / length as usize;
+            let rows = (0..length as u64).flat_map(|row| std::iter::repeat_n(row << 32, each));
+            return Some(rows.zip(0..).map(|(row, point)| row | point).collect());
+        };
         let outside = AtomicBool::new(false);
         let mut order = vec![0; self.points];
-        parallel::chunks_mut(&mut order, TASK, |part, to| {
-            let points = part * TASK..part * TASK + to.len();
-            let mut rows = vec![0; to.len()];
-            if self.to.fill(points.clone(), &mut rows).is_none() {
+        parallel::chunks_mut(&mut order, TASK, |part, numbers| {
+            let points = part * TASK..part * TASK + numbers.len();
+            let mut rows = vec![0; numbers.len()];
+            if to.fill(points.clone(), &mut rows).is_none() {
                 outside.store(true, Ordering::Relaxed);
                 return;
             }
-            for ((to, row), point) in to.iter_mut().zip(rows).zip(points) {
+            for ((number, row), point) in numbers.iter_mut().zip(rows).zip(points) {
                 let row = row.wrapping_sub(start);
-                *to = match (0..length).contains(&row) {
+                *number = match (0..length).contains(&row) {
                     true => (row as u64) << 32 | point as u64,
                     false => u64::MAX,
                 };
@@ -216,7 +247,7 @@ impl<'a> Rows<'a> {
 
     /// Numbers in the order of points, in their own order.
     fn sorted(&self, mut numbers: Vec<u64>) -> Vec<u64> {
-        let rows = self.solved.1 as usize;
+        let rows = self.rows.1 as usize;
         if numbers.len() <= TASK {
             numbers.sort_unstable();
         } else if rows > COUNTED * numbers.len() || rayon::current_num_threads() > FEW_THREADS {
@@ -243,7 +274,7 @@ impl<'a> Rows<'a> {
 
     /// Stretches of the order with the rows that they fill; together all rows.
     fn tasks(&self, order: &[u64]) -> Vec<(Range<usize>, Range<usize>)> {
-        let rows = self.solved.1 as usize;
+        let rows = self.rows.1 as usize;
         // Rows without points cost something, too: their start is written.
         let each = TASK.max(order.len() / 64);
         let most = (rows / 64).max(1024);
@@ -273,9 +304,17 @@ impl<'a> Rows<'a> {
         (order, rows, mut to): (&[u64], Range<usize>, Segment<'_>),
         ends: &[usize],
         reduction: Reduction,
-        start: f64,
+        (start, each): (f64, f64),
     ) -> bool {
-        let store = |at: usize, sums: &[f64]| to.set_floats(at, sums);
+        let mut means = vec![];
+        let store = |at: usize, sums: &[f64]| match reduction {
+            Reduction::Mean => {
+                means.clear();
+                means.extend(sums.iter().map(|sum| sum / each));
+                to.set_floats(at, &means);
+            }
+            _ => to.set_floats(at, sums),
+        };
         macro_rules! sums {
             ($add:expr, $block:literal) => {
                 part!(
@@ -328,4 +367,15 @@ impl<'a> Rows<'a> {
             _ => sums!(i64::wrapping_add, 8),
         }
     }
+}
+
+/// The value of a kernel, as a line for each point.
+fn line<'a>(kernel: &Kernel, sight: &Sight<'_, 'a>) -> Option<Line<'a>> {
+    let dtype = kernel.graph.dtype(kernel.root);
+    Some(match dtype {
+        DType::F32 => Line::F32(sight.scaled(kernel.root, dtype)?),
+        DType::F64 => Line::F64(sight.scaled(kernel.root, dtype)?),
+        DType::I64 => Line::I64(sight.scaled(kernel.root, dtype)?),
+        _ => return None,
+    })
 }

@@ -12,8 +12,8 @@
 use super::facts::{Facts, MOST_INDICES};
 use super::reason::Reason;
 use super::{
-    LoopKernel, LoopKind, Matmul, RowLoops, grouped, guarded, matmul, pairwise, patched,
-    placed_matmul, row_product, row_reduce,
+    LoopKernel, LoopKind, Matmul, RowLoops, gathered_sum, grouped, guarded, matmul, pairwise,
+    patched, placed_matmul, row_product, row_reduce,
 };
 
 /// A kind of loops that was looked at.
@@ -116,6 +116,7 @@ enum Ask {
     Pairwise,
     RowReduce,
     RowProduct,
+    GatheredSum,
     GatheredMatmul,
     ScatteredMatmul,
     Matmul,
@@ -153,6 +154,7 @@ fn kinds(facts: &Facts<'_>) -> &'static [Ask] {
             Ask::Pairwise,
             Ask::RowReduce,
             Ask::RowProduct,
+            Ask::GatheredSum,
             Ask::Matmul,
             Ask::Strips,
         ]
@@ -198,6 +200,10 @@ impl Ask {
             Ask::RowProduct => {
                 let found = row_product::row_product(facts);
                 ("row_product", weighed(found, |()| LoopKind::RowProduct))
+            }
+            Ask::GatheredSum => {
+                let found = gathered_sum::gathered_sum(facts);
+                ("gathered_sum", weighed(found, |()| LoopKind::GatheredSum))
             }
             Ask::GatheredMatmul => {
                 let places = placed_matmul::gathered(facts.kernel);

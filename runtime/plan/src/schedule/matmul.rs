@@ -22,7 +22,8 @@ use serde::{Deserialize, Serialize};
 pub const LEAST_SIDE: usize = 4;
 /// Fewest multiplications.
 pub const LEAST_WORK: usize = 4096;
-/// Fewest rows and columns of a product with a guard: a matrix that is read once is better masked as it is read.
+/// Fewest rows and columns of a product with a guard, or with a matrix that is computed: a matrix that is read once is better masked, and
+/// computed, as it is read.
 pub const LEAST_MASKED_SIDE: usize = 2;
 /// Fewest multiplications of a product with a guard, which is evaluated by a program of its own.
 pub const LEAST_MASKED_WORK: usize = 1 << 16;
@@ -218,6 +219,10 @@ pub(super) fn matmul(facts: &Facts<'_>) -> Result<(Matmul, Option<Reason>), Reas
         Some(Reason::few("rows or columns", m.min(n), LEAST_MASKED_SIDE))
     } else if work < least {
         Some(Reason::few("multiplications", work, least))
+    } else if m.min(n) < LEAST_MASKED_SIDE && is_computed(facts, &factors, &roles, m < n) {
+        Some(Reason::of(
+            "a matrix that is computed is multiplied by one vector",
+        ))
     } else {
         None
     };
@@ -230,19 +235,32 @@ pub(super) fn matmul(facts: &Facts<'_>) -> Result<(Matmul, Option<Reason>), Reas
     Ok((roles, unworthy))
 }
 
+/// Returns whether the factor that has the rows, or else the columns, is no element that is read, at whatever place.
+fn is_computed(facts: &Facts<'_>, factors: &Factors, form: &Matmul, of_columns: bool) -> bool {
+    let (matrix, _) = match form.turned == of_columns {
+        true => factors.left,
+        false => factors.right,
+    };
+    !is_read(facts, matrix)
+}
+
+/// Returns whether a factor is an element that is read.
+fn is_read(facts: &Facts<'_>, factor: NodeId) -> bool {
+    // A product of several reads stands behind the nodes of the kernel.
+    let graph = &facts.kernel.graph;
+    (factor.0 as usize) < graph.len() && matches!(graph.node(factor), Node::Read { .. })
+}
+
 /// The tilings of a kernel in this form that are looked at, each with the nanoseconds that it takes one core, the cheapest one first.
 fn tilings(facts: &Facts<'_>, factors: &Factors, form: &Matmul) -> Vec<(f64, Tiling)> {
-    let value = facts.value();
-    let steps = |(id, _): (NodeId, u128)| {
-        // A product of several reads stands behind the nodes of the kernel.
-        let graph = &facts.kernel.graph;
-        let read = (id.0 as usize) < graph.len() && matches!(graph.node(id), Node::Read { .. });
-        read.then(|| facts.steps(id, value)).flatten()
-    };
     let (left, right) = match form.turned {
-        true => (steps(factors.right), steps(factors.left)),
-        false => (steps(factors.left), steps(factors.right)),
+        true => (factors.right, factors.left),
+        false => (factors.left, factors.right),
     };
+    let [left, right] = [left, right].map(|(factor, _)| {
+        let read = is_read(facts, factor);
+        read.then(|| facts.steps(factor, facts.value())).flatten()
+    });
     let (mut left, mut right) = (FactorLayout::of(&left), FactorLayout::of(&right));
     let mut roles = form.roles(&facts.lengths);
     let swapped = roles.turns(left, &facts.lengths);

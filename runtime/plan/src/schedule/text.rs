@@ -48,6 +48,7 @@ impl LoopKind {
             | LoopKind::Gather
             | LoopKind::Patched
             | LoopKind::RowProduct
+            | LoopKind::GatheredSum
             | LoopKind::GatheredMatmul
             | LoopKind::ScatteredMatmul
             | LoopKind::Inlined
@@ -184,6 +185,7 @@ impl Line<'_> {
             "gather" => LoopKind::Gather,
             "patched" => LoopKind::Patched,
             "row_product" => LoopKind::RowProduct,
+            "gathered_sum" => LoopKind::GatheredSum,
             "gathered_matmul" => LoopKind::GatheredMatmul,
             "scattered_matmul" => LoopKind::ScatteredMatmul,
             "inlined" => LoopKind::Inlined,
