@@ -1,7 +1,7 @@
 """Programs that are no dense product beside numpy, scipy and JAX: sorting, scatters, running sums, stencils, powers, reductions over the first index, loops over cells. Ratios are a
 peer's time over einc's: above 1, einc is faster.
 
-    EINC=target/release/einc python tests/peers/cliffs.py [sort] [scatter] [scan] [stencil] [columns] [places] [powers] [triangular] [groups] [lags] [experts] [bags] [transforms] [other] [cells]     all subjects without any
+    EINC=target/release/einc python tests/peers/cliffs.py [sort] [scatter] [scan] [stencil] [columns] [places] [powers] [triangular] [groups] [lags] [experts] [factors] [bags] [transforms] [other] [cells]     all subjects without any
     EIN_THREADS=1 EIN_PEER_CLOCK=processor python ...      processor time of one thread: the steadier measure on a busy machine
 
 A program is a loop, each round of which does the same on numbers that depend on the round, and what it takes is the difference between a run of many rounds
@@ -573,6 +573,57 @@ output q
     )
 
 
+def factors():
+    """Products of matrices with a factor that is computed, and of narrow whole numbers."""
+    torch = peers_torch()
+    n, m = 4096, 8
+    a, v, w = generator.random((n, n), np.float32), generator.random(n, np.float32), generator.random((n, m), np.float32)
+    a_, v_, w_ = (torch.from_numpy(array) for array in (a, v, w)) if torch else (None, None, None)
+    for name, statement, step in (
+        ("exponentials times a vector", "y[i] = sum[j] exp(a[i,j] - q) * v[j]", lambda: torch.exp(a_ - 0.5) @ v_),
+        ("positive parts times 8 vectors", "y[i,k] = sum[j] relu(a[i,j] - q) * w[j,k]", lambda: torch.relu(a_ - 0.5) @ w_),
+        ("positive parts, by columns, times 8 vectors", "y[j,k] = sum[i] relu(a[i,j] - q) * w[i,k]", lambda: torch.relu(a_ - 0.5).T @ w_),
+    ):
+        dims = "i" if name.endswith("a vector") else statement[2:5]
+        compare(
+            f"{name}, {n} x {n}",
+            f"""input a: f32[{n}, {n}]
+input v: f32[{n}]
+input w: f32[{n}, {m}]
+repeat r < ROUNDS {{
+  state q = 0.0
+  {statement}
+  next q = 1e-9 * max[{dims}] y[{dims}]
+}}
+s = q + v[0] + w[0,0]
+output s
+""",
+            {"a": a, "v": v, "w": w},
+            {"torch": step} if torch else {},
+        )
+    n = 1024
+    a, b = (generator.integers(-100, 100, (n, n)).astype(np.int8) for _ in range(2))
+    contestants = {"numpy, in i32": lambda: a.astype(np.int32) @ b.astype(np.int32)}
+    if torch:
+        a_, b_ = (torch.from_numpy(array).to(torch.int32) for array in (a, b))
+        contestants["torch, in i32"] = lambda: a_ @ b_
+    compare(
+        f"i8 products, {n} x {n} x {n}",
+        f"""input a: i8[{n}, {n}]
+input b: i8[{n}, {n}]
+repeat r < ROUNDS {{
+  state q: i32 = 0
+  z[i,k]: i8 = max(a[i,k], i8(q & 1))
+  y[i,j] = sum[k] z[i,k] * b[k,j]
+  next q = max[i,j] y[i,j]
+}}
+output q
+""",
+        {"a": a, "b": b},
+        contestants,
+    )
+
+
 def bags():
     """Means and weighted sums of rows that lists name."""
     torch = peers_torch()
@@ -822,7 +873,7 @@ def peers_torch():
     return torch
 
 
-for subject in (sort, scatter, scan, stencil, columns, places, powers, triangular, groups, lags, experts, bags, transforms, other, cells):
+for subject in (sort, scatter, scan, stencil, columns, places, powers, triangular, groups, lags, experts, factors, bags, transforms, other, cells):
     if not sys.argv[1:] or subject.__name__ in sys.argv[1:]:
         print(subject.__name__)
         subject()

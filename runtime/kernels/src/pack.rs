@@ -135,6 +135,34 @@ fn strided<'a, T: Packed>(
     })
 }
 
+/// Returns whether data say, for each value of an index that has several, where a node reads: then no order has neighbours.
+fn looks_up(graph: &Graph, root: NodeId, sizes: &[usize]) -> bool {
+    let depends = graph.dependencies();
+    let varies = |id: NodeId| {
+        let own = depends[id.0 as usize];
+        (0..sizes.len()).any(|index| sizes[index] > 1 && own >> index & 1 == 1)
+    };
+    let mut open = vec![root];
+    let mut seen = vec![false; graph.len()];
+    while let Some(id) = open.pop() {
+        if std::mem::replace(&mut seen[id.0 as usize], true) {
+            continue;
+        }
+        let node = graph.node(id);
+        if let Node::Read { positions, .. } = node {
+            let found = |position: &NodeId| graph.as_affine(*position).is_none();
+            if positions
+                .iter()
+                .any(|position| found(position) && varies(*position))
+            {
+                return true;
+            }
+        }
+        open.extend(node.arguments());
+    }
+    false
+}
+
 /// Makes dense blocks of a factor, whose dimensions are `order`.
 pub(crate) struct Packer<'f, 'a, T: Packed> {
     pub order: Vec<usize>,
@@ -187,7 +215,7 @@ impl<'f, 'a, T: Packed> Packer<'f, 'a, T> {
             Factor::Window(window) => Source::Window(window),
             Factor::Evaluated => {
                 let [own, other] = [program(&order), program(&turned)];
-                let turns = other.nest.price < own.nest.price;
+                let turns = other.nest.price < own.nest.price && !looks_up(graph, root, &sizes);
                 if turns {
                     order = turned;
                 }
