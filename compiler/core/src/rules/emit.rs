@@ -10,6 +10,7 @@
 
 use super::bound::Bound;
 use super::kernel::{permute_operands, permute_output};
+use super::memory_order::in_memory_order;
 use super::price::{self, ComputeCost};
 use super::term::{Head, Term, scalar};
 use crate::einsum::Role;
@@ -67,6 +68,12 @@ pub(super) fn statement(
                 .collect(),
             ..kernel
         };
+        // Dimensions of a class, and so the indices of what reduces it, are in any order.
+        let ordered = match term.head {
+            Head::Whole(..) => None,
+            _ => in_memory_order(&kernel),
+        };
+        let kernel = ordered.unwrap_or(kernel);
         Some(Statement {
             price: price::statement(&kernel),
             kernel,

@@ -26,6 +26,7 @@ mod kernel;
 pub mod laws;
 pub mod lookup;
 pub mod matrix_blocks;
+mod memory_order;
 pub mod order;
 pub mod panels;
 mod places;
@@ -46,6 +47,8 @@ pub(crate) use kernel::{
     neutral, over, permute_operands, permute_output, renamed, restrict_to, summed, times, values,
     values_of_bits, values_passed_over, with_value, zero,
 };
+
+pub(crate) use memory_order::in_memory_order;
 
 use crate::einsum::{self, Rewriting};
 use std::collections::{BTreeMap, HashSet};

@@ -488,3 +488,15 @@ fn a_transformer_is_rewritten_in_time_and_gets_no_worse() {
     }
     assert!(logic.alternatives[0].work <= own.score());
 }
+
+#[test]
+fn reductions_of_rewritten_programs_go_through_memory_in_order() {
+    let text = "A: f32[40, 40] = unbound\nq: f32[] = unbound\n\
+                z: f32[40, 40] = [i: 40, j: 40 | k: 40] sum A[i, k] + q[] if k <= j\n\
+                m: f32[] = [| i: 40, j: 40] max z[i, j]\noutput m";
+    let logic = rewrite(&program(text));
+    for alternative in &logic.alternatives {
+        let text = alternative.program.to_string();
+        assert!(text.contains("[| i: 40, j: 40] max z[i, j]"), "{text}");
+    }
+}

@@ -1,9 +1,9 @@
 //! Lines that are added up row by row of the output: those of a scatter into an output that no cache holds, and those of a gathered sum.
 //!
-//! The points of a scatter are ordered by the row that they go to; those of a gathered sum follow each other. Then the lines of each row are added up where the row is, in the order of the
-//! points, and the row is written once: no table of sums beside the output, and rows without a point cost nothing but their start. A
-//! line is read as it lies, or at a row that data say, and may be multiplied by numbers of its point. Must not know where guards come
-//! from.
+//! The points of a scatter are ordered by the row that they go to; those of a gathered sum follow each other. Then the lines of each row are
+//! added up where the row is, in the order of the points, and the row is written once: no table of sums beside the output, and rows without a
+//! point cost nothing but their start. A line is read as it lies, or at a row that data say, and may be multiplied by numbers of its point.
+//! Must not know where guards come from.
 //!
 //! ```text
 //! [v, h | e] sum w[e] * x[src[e], h] if dst[e] == v   ->   v: the points e with dst[e] == v; of each, w[e] * x[src[e], ..]
