@@ -214,12 +214,14 @@ impl<'f, 'a, T: Packed> Packer<'f, 'a, T> {
             Factor::Strided(strided) => Source::Strided(strided),
             Factor::Window(window) => Source::Window(window),
             Factor::Evaluated => {
-                let [own, other] = [program(&order), program(&turned)];
-                let turns = other.nest.price < own.nest.price && !looks_up(graph, root, &sizes);
-                if turns {
-                    order = turned;
+                let mut made = program(&order);
+                if !looks_up(graph, root, &sizes) {
+                    let other = program(&turned);
+                    if other.nest.price < made.nest.price {
+                        (order, made) = (turned, other);
+                    }
                 }
-                Source::Evaluated(Box::new(if turns { other } else { own }))
+                Source::Evaluated(Box::new(made))
             }
         };
         let mut packer = Packer {

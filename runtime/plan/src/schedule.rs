@@ -179,6 +179,18 @@ impl LoopKernel {
         choose(&Facts::new(kernel, lengths.collect(), places.collect()))
     }
 
+    /// Returns whether the loops of a kernel without a guard, over the whole of every index, go to rows or matrices that data find. The choice
+    /// of loops is asked only where data say of some read where it is.
+    pub fn finds_rows(kernel: &Kernel) -> bool {
+        let found = || LoopKernel::of_whole(kernel).kind;
+        kernel.reduction.is_some()
+            && gathered_sum::first_of_row(kernel).is_some()
+            && matches!(
+                found(),
+                LoopKind::RowProduct | LoopKind::GatheredSum | LoopKind::GatheredMatmul
+            )
+    }
+
     /// Loops of this kind over the whole of every index.
     pub fn whole(kind: LoopKind) -> LoopKernel {
         LoopKernel {

@@ -15,10 +15,8 @@ use crate::ids::RelationId;
 use crate::kernel::{IndexId, Kernel, Node, NodeId};
 use crate::plan::{Operation, Plan, Step, Sweep, same_cut};
 use crate::reduction::Reduction;
-use crate::schedule::gathered_sum::is_gathered_sum;
+use crate::schedule::LoopKernel;
 use crate::schedule::patched::patched;
-use crate::schedule::placed_matmul::is_gathered_matmul;
-use crate::schedule::row_product::is_row_product;
 
 /// Bytes of a block of rows, of all that is read and made at them: what stays in the second cache.
 pub const BLOCK: u64 = 1 << 19;
@@ -87,9 +85,7 @@ impl Plan {
                 && !(self.deterministic && kernel.is_product())
                 && kernel.update().is_none()
                 && patched(kernel).is_none()
-                && !is_row_product(kernel)
-                && !is_gathered_matmul(kernel)
-                && !is_gathered_sum(kernel)
+                && !LoopKernel::finds_rows(kernel)
         })
     }
 

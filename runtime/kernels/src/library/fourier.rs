@@ -79,7 +79,7 @@ impl Transforms {
     }
 }
 
-/// What a thread computes in.
+/// The vectors that one thread computes in.
 struct Buffers {
     real: Vec<f64>,
     pairs: Vec<Pair>,

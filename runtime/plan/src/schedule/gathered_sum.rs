@@ -13,7 +13,6 @@ use super::access::merged;
 use super::facts::Facts;
 use super::leaves::value;
 use super::reason::Reason;
-use super::{LoopKernel, LoopKind};
 use crate::{DType, Function, Kernel, Node, NodeId, Reduction};
 
 /// Fewest elements of a row: of shorter ones, strips hold several.
@@ -26,20 +25,13 @@ const FACTORS: usize = 4;
 /// The first of the indices that run along a row, which are the last ones of the output. `None` if data say of no element where it is.
 pub fn first_of_row(kernel: &Kernel) -> Option<usize> {
     let depends = kernel.graph.dependencies();
-    let outputs = !(!0u128 << kernel.output_rank);
+    let outputs = 1u128.checked_shl(kernel.output_rank).unwrap_or(0);
+    let outputs = outputs.wrapping_sub(1);
     let found = kernel.graph.reads().flat_map(|(_, positions)| positions);
     let found = found.filter(|position| kernel.graph.as_affine(**position).is_none());
     let masks = found.map(|position| depends[position.0 as usize] & outputs);
     let points = masks.reduce(|all, mask| all | mask)?;
     Some((u128::BITS - points.leading_zeros()) as usize)
-}
-
-/// Returns whether the loops of a kernel over the whole of every index are of this kind.
-pub fn is_gathered_sum(kernel: &Kernel) -> bool {
-    kernel.reduction.is_some_and(reduces)
-        && kernel.guard.is_none()
-        && first_of_row(kernel).is_some()
-        && LoopKernel::of_whole(kernel).kind == LoopKind::GatheredSum
 }
 
 fn reduces(reduction: Reduction) -> bool {

@@ -302,13 +302,6 @@ pub(super) fn scattered(kernel: &Kernel) -> Option<Places> {
     })
 }
 
-/// Returns whether the loops of a kernel over the whole of every index are products of points that read a factor at the same place.
-pub fn is_gathered_matmul(kernel: &Kernel) -> bool {
-    let lengths = kernel.indices.iter().map(|index| index.extent as usize);
-    let lengths: Vec<usize> = lengths.collect();
-    gathered(kernel).is_some_and(|places| few(&places, &lengths).is_none())
-}
-
 /// Nothing but that the loops fit, and why they are not worth it, if they are not.
 pub(super) fn of_facts(
     facts: &Facts<'_>,

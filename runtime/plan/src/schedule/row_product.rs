@@ -12,7 +12,6 @@ use super::access::merged;
 use super::facts::Facts;
 use super::leaves::value;
 use super::reason::Reason;
-use super::{LoopKernel, LoopKind};
 use crate::{DType, Function, Kernel, Node, NodeId, Reduction};
 
 /// Fewest elements of a row: of shorter ones, strips hold several.
@@ -30,25 +29,6 @@ pub fn sides(kernel: &Kernel) -> Option<([NodeId; 2], bool)> {
         Some(sides) => Some((sides, true)),
         None => Some((factors, false)),
     }
-}
-
-/// Returns whether the loops of a kernel over the whole of every index are of this kind.
-pub fn is_row_product(kernel: &Kernel) -> bool {
-    kernel.reduction == Some(Reduction::Sum)
-        && sides(kernel)
-            .is_some_and(|(sides, _)| sides.iter().any(|side| may_be_found(kernel, *side)))
-        && LoopKernel::of_whole(kernel).kind == LoopKind::RowProduct
-}
-
-/// Returns whether data may say where an element is read: a position is no sum of indices. It costs little beside the choice of loops.
-fn may_be_found(kernel: &Kernel, side: NodeId) -> bool {
-    let graph = &kernel.graph;
-    let Node::Read { positions, .. } = graph.node(value(graph, side)) else {
-        return false;
-    };
-    positions
-        .iter()
-        .any(|position| graph.as_affine(*position).is_none())
 }
 
 /// Nothing but that the loops fit, and why they are not worth it, if they are not.

@@ -235,8 +235,10 @@ fn merged(kernel: &Kernel) -> Vec<bool> {
         graph.dtype(id).is_float() && matches!(of(id), Some(Function::Add | Function::Mul))
     };
     let mut merged: Vec<bool> = graph.iter().map(|(id, ..)| !keeps_order(id)).collect();
-    let mut open = vec![kernel.root];
-    open.retain(|_| kernel.reduction.is_some());
+    let mut open = match kernel.reduction {
+        Some(_) => vec![kernel.root],
+        None => vec![],
+    };
     while let Some(id) = open.pop() {
         if !std::mem::replace(&mut merged[id.0 as usize], true) {
             let arguments = graph.node(id).arguments();
