@@ -242,7 +242,7 @@ def leibniz(a):
 
 def slogdet():
     d = [leibniz(m) for m in square_matrices()[:2]]
-    return {"s": np.sign(d), "l": np.log(np.abs(d)), "zero": [0]}
+    return {"s": np.sign(d), "l": np.log(np.abs(d)), "zero": [0], "none": [-np.inf], "flat": [0], "least": [-np.inf]}
 
 
 def det():
@@ -531,7 +531,12 @@ def interp():
             return ys[0] if x <= xs[0] else ys[-1]
         k = max(i for i in range(4) if xs[i] <= x)
         return ys[k] + (ys[k + 1] - ys[k]) * (x - xs[k]) / (xs[k + 1] - xs[k])
-    return {"y": [at(x) for x in [-1, 0, 0.5, 1, 2.5, 4.5, 9]]}
+    x = [-1, 0, 0.5, 1, 2.5, 4.5, 9]
+    return {
+        "y": [at(x) for x in x],
+        "ends": np.interp(x, [0, 1], [1e8, 1]),
+        "over": np.interp([0, 0.5, 1, 1.5, 2], [0, 1, 2], [1, np.inf, 5]),
+    }
 
 
 def half_of(x):

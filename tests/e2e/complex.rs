@@ -83,6 +83,11 @@ fn quotients_of_very_small_numbers_are_as_they_are_written() {
 }
 
 #[test]
+fn roots_and_powers_of_very_large_numbers_are_finite_where_they_can_be() {
+    agrees("large", 1e-5);
+}
+
+#[test]
 fn functions_are_numpy_s() {
     agrees("functions", 1e-13);
 }

@@ -164,12 +164,14 @@ fn unused(graph: &mut Graph, class: Id, term: &Term) {
     let operation = match reduction {
         Reduction::Max | Reduction::Min | Reduction::Any | Reduction::All => rest,
         Reduction::Sum => {
-            let times = unused.iter().fold(1i64, |n, i| {
-                n.wrapping_mul(term.extents[*i as usize] as i64)
-            });
+            let extents = unused.iter().map(|i| term.extents[*i as usize]);
             let rest = graph.fresh(rest, &[], &term.extents);
             let dtype = graph.compute(rest.class);
-            let times = scalar::convert(Scalar::Int(times), dtype);
+            let times = match dtype.is_float() {
+                true => Scalar::Float(extents.map(|extent| extent as f64).product()),
+                false => Scalar::Int(extents.fold(1, |n, e| n.wrapping_mul(e as i64))),
+            };
+            let times = scalar::convert(times, dtype);
             let times = graph.constant(times, dtype);
             Operation::fold(Function::Mul, vec![times, rest])
         }

@@ -14,7 +14,7 @@ use super::pairs::steps;
 use super::ranked::Ranked;
 use crate::einsum::{Definition, Program, Rewriting, Rewritten, Statement, canonical};
 use crate::rules::conditions::guarded;
-use crate::rules::{element, elementwise, factors, values};
+use crate::rules::{element, elementwise, factors};
 use ein_plan::{Function, Kernel, Node, NodeId, Reduction, Scalar};
 
 /// Returns the program in which such reductions are plainer ones.
@@ -85,8 +85,9 @@ fn mean(statement: &mut Rewritten<'_>) -> Option<Statement> {
             element((&mut *graph, described), kernel, &all, dtype)
         }
         None => {
-            let points = values(kernel, rank..kernel.indices.len());
-            graph.add(Node::Constant(Scalar::Float(points as f64)), dtype)
+            let extents = kernel.indices[rank..].iter();
+            let points: f64 = extents.map(|index| index.extent as f64).product();
+            graph.add(Node::Constant(Scalar::Float(points)), dtype)
         }
     };
     whole.root = graph.add(Node::Apply(Function::Div, vec![sum, points]), dtype);

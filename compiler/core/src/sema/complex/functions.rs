@@ -42,7 +42,10 @@ impl Splitter<'_, '_> {
             }
             Function::Add => (self.plus(first.re, both.re), self.plus(first.im, both.im)),
             Function::Sub => (self.minus(first.re, both.re), self.minus(first.im, both.im)),
-            Function::Mul => return Some(self.product(first, both)),
+            Function::Mul => {
+                let [first, both] = [first, both].map(|factor| self.with_a_part(factor));
+                return Some(self.product(first, both));
+            }
             Function::Div => return Some(self.quotient(first, both)),
             Function::Exp => self.exponential(first),
             Function::Exp2 => self.exponential_of_two(first),
@@ -145,35 +148,66 @@ impl Splitter<'_, '_> {
         }
     }
 
-    fn exponential(&mut self, x: Value) -> (Option<ExprId>, Option<ExprId>) {
-        let size = x.re.map(|re| self.call(Function::Exp, &[re]));
-        let Some(im) = x.im else {
-            let one = self.number(1.0, x.part);
-            return (size.or(Some(one)), None);
-        };
-        let (cos, sin) = (
-            self.call(Function::Cos, &[im]),
-            self.call(Function::Sin, &[im]),
-        );
-        match size {
-            None => (Some(cos), Some(sin)),
-            size => (self.times(size, Some(cos)), self.times(size, Some(sin))),
+    /// A factor of which a part is written, so that 0 times what is infinite is not 0.
+    fn with_a_part(&mut self, x: Value) -> Value {
+        let zero = self.number(0.0, x.part);
+        Value {
+            re: x.re.or(x.im.is_none().then_some(zero)),
+            ..x
         }
+    }
+
+    fn exponential(&mut self, x: Value) -> (Option<ExprId>, Option<ExprId>) {
+        self.exponential_of(Function::Exp, std::f64::consts::E, x)
     }
 
     /// 2^z, with an angle of b log 2.
     fn exponential_of_two(&mut self, x: Value) -> (Option<ExprId>, Option<ExprId>) {
-        let size = x.re.map(|re| self.call(Function::Exp2, &[re]));
-        let of_angle = Value {
-            re: None,
-            im: x.im.map(|im| self.scaled(im, std::f64::consts::LN_2)),
-            part: x.part,
+        let im = x.im.map(|im| self.scaled(im, std::f64::consts::LN_2));
+        self.exponential_of(Function::Exp2, 2.0, Value { im, ..x })
+    }
+
+    /// The function of the real part times cos b + i sin b. A power that may be infinite is one of less, times the rest: what it is multiplied by
+    /// may be small.
+    fn exponential_of(
+        &mut self,
+        function: Function,
+        base: f64,
+        x: Value,
+    ) -> (Option<ExprId>, Option<ExprId>) {
+        let Some(im) = x.im else {
+            let size = x.re.map(|re| self.call(function, &[re]));
+            return (size.or(Some(self.number(1.0, x.part))), None);
         };
-        let (cos, sin) = self.exponential(of_angle);
-        match size {
-            None => (cos, sin),
-            size => (self.times(size, cos), self.times(size, sin)),
-        }
+        let [cos, sin] = [Function::Cos, Function::Sin].map(|of| self.call(of, &[im]));
+        let Some(re) = x.re else {
+            return (Some(cos), Some(sin));
+        };
+        let (bound, less) = match x.part {
+            DType::F32 => (80.0, 64.0),
+            _ => (700.0, 512.0),
+        };
+        let [bound, shift, none, rest, one] =
+            [bound, less, 0.0, base.powf(less), 1.0].map(|number| self.number(number, x.part));
+        let is_large = self.test(Function::Gt, re, bound);
+        let shift = self.choose(is_large, shift, none);
+        let rest = self.choose(is_large, rest, one);
+        let exponent = self.call(Function::Sub, &[re, shift]);
+        let size = self.call(function, &[exponent]);
+        let most = match x.part {
+            DType::F32 => f64::from(f32::MAX),
+            _ => f64::MAX,
+        };
+        let most = self.number(most, x.part);
+        let is_infinite = self.test(Function::Gt, size, most);
+        let part = [cos, sin].map(|of| {
+            let part = self.call(Function::Mul, &[size, of]);
+            let part = self.call(Function::Mul, &[part, rest]);
+            let is_zero = self.test(Function::Eq, of, none);
+            let is_none = self.test(Function::And, is_infinite, is_zero);
+            Some(self.choose(is_none, of, part))
+        });
+        (part[0], part[1])
     }
 
     /// exp(a + bi) − 1 = (exp(a) − 1) cos b − 2 sin(b/2)² + i exp(a) sin b.
@@ -299,8 +333,20 @@ impl Splitter<'_, '_> {
     pub(crate) fn root(&mut self, x: Value) -> Value {
         let (zero, half) = (self.number(0.0, x.part), self.number(0.5, x.part));
         let [re, im] = self.whole(x);
-        let size = self.magnitude(x);
-        let one = self.number(1.0, x.part);
+        // The root of a quarter is half the root, and a number so large has a quarter whose size is finite.
+        let [quarter, one, two] = [0.25, 1.0, 2.0].map(|number| self.number(number, x.part));
+        let far = match x.part {
+            DType::F32 => f64::from(f32::MAX) / 8.0,
+            _ => f64::MAX / 8.0,
+        };
+        let far = self.number(far, x.part);
+        let [size_re, size_im] = [re, im].map(|part| self.call(Function::Abs, &[part]));
+        let larger = self.call(Function::Max, &[size_re, size_im]);
+        let is_far = self.test(Function::Gt, larger, far);
+        let less = self.choose(is_far, quarter, one);
+        let more = self.choose(is_far, two, one);
+        let [re, im] = [re, im].map(|part| self.call(Function::Mul, &[part, less]));
+        let size = self.call(Function::Hypot, &[re, im]);
         let inverse = self.call(Function::Div, &[one, im]);
         let (negative, negative_zero) = (
             self.test(Function::Lt, im, zero),
@@ -323,9 +369,10 @@ impl Splitter<'_, '_> {
         let root_re = self.choose(is_right, large, small);
         let root_im = self.choose(is_right, small, large);
         let turned = self.call(Function::Neg, &[root_im]);
+        let root_im = self.choose(is_below, turned, root_im);
         Value {
-            re: Some(root_re),
-            im: Some(self.choose(is_below, turned, root_im)),
+            re: Some(self.call(Function::Mul, &[root_re, more])),
+            im: Some(self.call(Function::Mul, &[root_im, more])),
             part: x.part,
         }
     }

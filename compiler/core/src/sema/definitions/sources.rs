@@ -131,6 +131,12 @@ impl<'a> Checker<'a> {
                 let x = self.source_arguments(scope, name, arguments, &["lo", "hi"], span)?;
                 if dtype.is_integer() {
                     self.whole_ends(dtype, (x[0], x[1]), span)?;
+                } else if !(x[1] - x[0]).is_finite() {
+                    let message = "the ends of `uniform` must be finite numbers, and not so far apart that \
+                                   their distance is none";
+                    let here = format!("from {:e} to {:e}", x[0], x[1]);
+                    (self.report).push(Diagnostic::error("E0207", message).at(span, here));
+                    return None;
                 } else if x[1] < x[0] {
                     let message = format!(
                         "`uniform({}, {})` has its ends the wrong way round",
@@ -146,7 +152,12 @@ impl<'a> Checker<'a> {
             _ if !dtype.is_float() => wrong(self, "makes floating-point numbers"),
             "normal" => {
                 let x = self.source_arguments(scope, name, arguments, &["mean", "std"], span)?;
-                if x[1] < 0.0 {
+                if x[0].is_nan() {
+                    let diagnostic = Diagnostic::error("E0207", "NaN is not a mean");
+                    (self.report).push(diagnostic.at(span, "it must be a number"));
+                    return None;
+                }
+                if x[1].is_nan() || x[1] < 0.0 {
                     let message = format!("{} is not a standard deviation", x[1]);
                     let diagnostic = Diagnostic::error("E0207", message);
                     self.report
@@ -205,7 +216,7 @@ impl<'a> Checker<'a> {
         let reach = (1i64 << 53) as f64;
         let low = (least as f64).max(-reach);
         let high = (most as f64 + 1.0).min(reach);
-        let what = if lo.fract() != 0.0 || hi.fract() != 0.0 {
+        let what = if !(hi - lo).is_finite() || lo.fract() != 0.0 || hi.fract() != 0.0 {
             "whole numbers lie between whole ends"
         } else if lo >= hi {
             "no whole number lies between these ends"
