@@ -35,6 +35,7 @@ mod readme;
 mod recompute;
 mod requests;
 mod resume;
+mod segments;
 mod shims;
 mod shorthand;
 mod small_loops;

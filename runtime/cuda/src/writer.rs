@@ -9,7 +9,8 @@
 use crate::expression::{Expressions, Made};
 use crate::function::value_type;
 use crate::text::{Meaning, Meeting, Parameter, Reason, prefix};
-use ein_plan::{Index, Kernel, Node, NodeId, Reduction};
+use ein_plan::schedule::segments::segments;
+use ein_plan::{Index, IndexId, Kernel, Node, NodeId, Reduction};
 use std::fmt::Write;
 
 /// The type in which so many points, and a stride more, are counted.
@@ -33,6 +34,8 @@ pub(crate) struct Writer<'a> {
     pub meeting: Meeting,
     /// The member of a group that the kernel is.
     member: Option<usize>,
+    /// The reduced index that runs from the one end of a segment to the other.
+    segment: Option<IndexId>,
     /// The places that a result's columns are stored to.
     pub targets: Vec<Vec<String>>,
 }
@@ -68,14 +71,25 @@ impl<'a> Writer<'a> {
         if kernel.indices.len() > 127 {
             return Err(Reason::TooLarge);
         }
+        let expressions = Expressions::new(kernel, prefix(member), made);
+        let segment = segments(kernel).filter(|(_, ends)| {
+            let mut sides = ends.starts.iter().chain(&ends.ends);
+            !sides.any(|(side, _)| expressions.may_fail(*side))
+        });
+        // Of segments that follow each other, so many terms are one point's.
+        let each = match segment {
+            Some(_) => terms / outputs.max(1),
+            None => terms,
+        };
         let targets = (0..kernel.output.len()).map(|column| vec![format!("to{column}[at]")]);
         Ok(Writer {
-            expressions: Expressions::new(kernel, prefix(member), made),
+            expressions,
+            segment: segment.map(|(segments, _)| segments.reduced),
             depends: kernel.graph.dependencies(),
             rank,
             outputs: counter(outputs),
             terms: counter(terms),
-            meeting: Meeting::of(if kernel.reduction.is_some() { terms } else { 1 }),
+            meeting: Meeting::of(if kernel.reduction.is_some() { each } else { 1 }),
             member,
             targets: targets.collect(),
             kernel,
@@ -168,6 +182,7 @@ impl Writer<'_> {
         nodes(text, "    ", &first);
         let indent = match self.kernel.reduction {
             Some(_) => {
+                self.segment(text);
                 self.loop_begins(text);
                 "        "
             }
@@ -255,9 +270,52 @@ impl Writer<'_> {
         self.indices(to, "    ", ("column", count), rows..self.rank);
     }
 
-    /// The parameter that says how many values an index has.
+    /// How many values an index has: a parameter says it, or the ends of a segment.
     fn length(&self, index: usize) -> String {
-        prefix(self.member) + &Meaning::Length(index).name()
+        match self.segment {
+            Some(IndexId(reduced)) if reduced as usize == index => format!("i{index}_count"),
+            _ => prefix(self.member) + &Meaning::Length(index).name(),
+        }
+    }
+
+    /// The first value of an index.
+    fn start(&self, index: usize) -> String {
+        match self.segment {
+            Some(IndexId(reduced)) if reduced as usize == index => format!("i{index}_from"),
+            _ => format!("{}i{index}_start", prefix(self.member)),
+        }
+    }
+
+    /// The ends of the segment that the terms of an output point are in, within the range of the index that runs through it.
+    fn segment(&self, to: &mut String) {
+        let Some((segments, ends)) = segments(self.kernel).filter(|_| self.segment.is_some())
+        else {
+            return;
+        };
+        let index = segments.reduced.0;
+        let own = prefix(self.member);
+        let (from, until) = (format!("i{index}_from"), format!("i{index}_until"));
+        let mut line = |text: String| {
+            let _ = writeln!(to, "    {text}");
+        };
+        line(format!("ein::whole {from} = {own}i{index}_start;"));
+        line(format!(
+            "ein::whole {until} = {from} + {own}i{index}_length;"
+        ));
+        // A number is added to one that is less than the range's end, so that nothing overflows.
+        for (side, more) in &ends.starts {
+            let x = self.expressions.value(*side);
+            line(format!(
+                "{from} = {x} >= {until} ? {until} : {x} + {more} > {from} ? {x} + {more} : {from};"
+            ));
+        }
+        for (side, more) in &ends.ends {
+            let x = self.expressions.value(*side);
+            line(format!("{until} = {x} < {until} ? {x} + {more} : {until};"));
+        }
+        line(format!(
+            "const ein::whole i{index}_count = {until} > {from} ? {until} - {from} : 0;"
+        ));
     }
 
     fn loop_begins(&self, to: &mut String) {
@@ -337,7 +395,6 @@ impl Writer<'_> {
         (number, count): (&str, &str),
         of: std::ops::Range<usize>,
     ) {
-        let own = prefix(self.member);
         let mut line = |text: String| {
             let _ = writeln!(to, "{indent}{text}");
         };
@@ -350,7 +407,10 @@ impl Writer<'_> {
                 1 => number.to_string(),
                 _ => format!("{number}_rest"),
             };
-            let begin = format!("const ein::whole i{index} = {own}i{index}_start + (ein::whole)");
+            let begin = format!(
+                "const ein::whole i{index} = {} + (ein::whole)",
+                self.start(index)
+            );
             if index == first {
                 line(format!("{begin}{rest};"));
             } else {

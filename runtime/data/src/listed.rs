@@ -135,8 +135,8 @@ impl Listed {
         }
     }
 
-    /// A column of the elements in some rows, by row in this order, and zeros in the last row up to so many; `None` if there is no room for all.
-    /// Positions are of the type `dtype`.
+    /// A column of the elements in some rows, by row in this order, and zeros in the last row up to so many; `None` if there is no room for all, or
+    /// for starts, which no batch has. Positions are of the type `dtype`.
     pub fn column_of_rows(
         &self,
         (column, dtype): (ListColumn, DType),
@@ -147,6 +147,7 @@ impl Listed {
         let mut data = match column {
             ListColumn::Values => Data::room(self.header.dtype, room),
             ListColumn::Positions(_) => Data::room(dtype, room),
+            ListColumn::Starts => return None,
         };
         data.bytes_mut().fill(0);
         let mut done = 0;
@@ -162,6 +163,7 @@ impl Listed {
                     let size = self.header.dtype.size();
                     to.copy_from_slice(&self.values.bytes()[first * size..(first + count) * size]);
                 }
+                ListColumn::Starts => return None,
                 ListColumn::Positions(0) => fill(to, dtype, number as u64),
                 ListColumn::Positions(dim) => {
                     let range = (first as u64, count as u64);
@@ -250,20 +252,25 @@ impl Listed {
                 order.map(|number| self.places[*number]).collect()
             }
         };
-        let positions = along(&places, inner, shape[dim]);
-        let mut data = Data::room(dtype, count);
-        match &mut data {
-            Data::U32(to) => to
-                .iter_mut()
-                .zip(positions)
-                .for_each(|(to, at)| *to = at as u32),
-            Data::I64(to) => to
-                .iter_mut()
-                .zip(positions)
-                .for_each(|(to, at)| *to = at as i64),
-            _ => {}
+        numbers(dtype, count, along(&places, inner, shape[dim]))
+    }
+
+    /// How many elements stand before those at each of these positions along a dimension, in the list that ascends along it, in a type of whole numbers
+    /// that holds them. The position behind the last one has all before it.
+    pub fn starts(&self, by: usize, dtype: DType, (first, length): (u64, u64)) -> Data {
+        let shape = &self.header.shape;
+        let inner: u64 = shape[by + 1..].iter().product();
+        let behind = (first + length) as usize;
+        let mut counts = vec![0u64; behind + 1];
+        for position in along(&self.places, inner, shape[by]) {
+            counts[(position as usize).min(behind)] += 1;
         }
-        data
+        let mut before = 0;
+        let starts = counts.iter().map(|count| {
+            before += count;
+            before - count
+        });
+        numbers(dtype, length as usize, starts.skip(first as usize))
     }
 
     /// Fills the bytes of a row-major array, which is as long as the box.
@@ -309,6 +316,17 @@ fn along(places: &[u64], inner: u64, extent: u64) -> impl Iterator<Item = u64> +
         }
         if inner > 1 { position } else { place - first }
     })
+}
+
+/// The first so many of some numbers, in a type of whole numbers that holds them.
+fn numbers(dtype: DType, count: usize, numbers: impl Iterator<Item = u64>) -> Data {
+    let mut data = Data::room(dtype, count);
+    match &mut data {
+        Data::U32(to) => (to.iter_mut().zip(numbers)).for_each(|(to, at)| *to = at as u32),
+        Data::I64(to) => (to.iter_mut().zip(numbers)).for_each(|(to, at)| *to = at as i64),
+        _ => {}
+    }
+    data
 }
 
 /// The bytes of some elements, if they are all there.

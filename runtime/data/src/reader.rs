@@ -198,19 +198,31 @@ impl Reader {
             return Err(wrong(&"holds all elements, and no list of them"));
         };
         let list = self.list(unread, read)?;
-        if range.0.saturating_add(range.1) > list.count() {
-            return Err(wrong(&format_args!("lists {} elements", list.count())));
-        }
         let last = match column {
-            ListColumn::Values => by,
+            ListColumn::Values | ListColumn::Starts => by,
             ListColumn::Positions(dim) => dim.max(by),
         };
-        if last as usize >= self.header().shape.len() {
+        let shape = &self.header().shape;
+        if last as usize >= shape.len() {
             return Err(wrong(&format_args!("has no dimension {last}")));
+        }
+        let end = range.0.saturating_add(range.1);
+        match column {
+            ListColumn::Starts if end > shape[by as usize] + 1 => {
+                return Err(wrong(&format_args!(
+                    "has {} positions along dimension {by}",
+                    shape[by as usize]
+                )));
+            }
+            ListColumn::Values | ListColumn::Positions(_) if end > list.count() => {
+                return Err(wrong(&format_args!("lists {} elements", list.count())));
+            }
+            _ => {}
         }
         let data = match column {
             ListColumn::Values => list.values(by as usize, range),
             ListColumn::Positions(dim) => list.positions(dim as usize, dtype, (by as usize, range)),
+            ListColumn::Starts => list.starts(by as usize, dtype, range),
         };
         let shape = vec![range.1 as usize];
         Ok(Array::new(shape, data).expect("as many elements as the range has"))

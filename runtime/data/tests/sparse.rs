@@ -124,6 +124,20 @@ fn lists_of_rows_in_another_order() {
         column(ListColumn::Positions(1), &rows, 6).unwrap(),
         [0, 4, 1, 4, 0, 0]
     );
+    let starts = |by: u32, range: (u64, u64)| {
+        let array = reader.read_column((ListColumn::Starts, DType::I64), by, range);
+        array.map(|array| match array.data() {
+            Data::I64(numbers) => numbers.clone(),
+            other => panic!("{other:?}"),
+        })
+    };
+    assert_eq!(starts(0, (0, 5)).unwrap(), [0, 2, 2, 4, 5]);
+    assert_eq!(starts(1, (1, 5)).unwrap(), [1, 2, 2, 3, 5]);
+    let error = starts(0, (0, 6)).unwrap_err();
+    assert_eq!(
+        told(&error, &path),
+        "E0704 x.mtx: has 4 positions along dimension 0"
+    );
     let error = column(ListColumn::Values, &rows, 3).unwrap_err();
     assert_eq!(
         told(&error, &path),

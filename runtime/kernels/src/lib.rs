@@ -58,6 +58,7 @@ mod rows;
 mod scan;
 mod scatter;
 mod segment;
+mod segment_reduce;
 mod shelter;
 mod store;
 mod stream;
@@ -178,6 +179,12 @@ pub fn execute(
     {
         return result;
     }
+    if let LoopKind::Segments(form) = &loops.kind
+        && ranges.iter().all(|(_, n)| *n > 0)
+        && let Some(result) = segment_reduce::run(kernel, form, ranges, operands)
+    {
+        return result;
+    }
     if let Some(result) = looped(kernel, &loops.kind, ranges, operands) {
         return Ok(result);
     }
@@ -225,6 +232,7 @@ fn looped(
         | LoopKind::Elementwise
         | LoopKind::Gather
         | LoopKind::Lookup(_)
+        | LoopKind::Segments(_)
         | LoopKind::Inlined
         | LoopKind::Strips => None,
     }

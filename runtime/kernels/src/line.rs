@@ -7,13 +7,17 @@
 //! ```
 #![allow(unsafe_code)]
 
+mod named;
+
 use crate::Chunk;
 use crate::looked::{Looked, Points};
 use crate::program::place_of;
+use crate::stream;
 use ein_array::Data;
 use ein_plan::schedule::access::{Place, StridedAccess, lie_but_one, merged};
 use ein_plan::schedule::leaves::value;
 use ein_plan::{DType, Function, Kernel, Node, NodeId, Scalar};
+pub(crate) use named::Named;
 use std::ops::Range;
 
 /// Rows that are looked up together.
@@ -30,13 +34,6 @@ pub(crate) struct Elements<'a, T> {
     shared: usize,
     /// At a row that data say: its number, the first row and their count, and the distance between rows.
     pub(crate) row: Option<(Looked<'a>, (i64, i64), usize)>,
-}
-
-/// Elements that the numbers of rows name.
-pub(crate) struct Named<'a, T> {
-    own: &'a [T],
-    rows: &'a [u32],
-    start: u32,
 }
 
 /// A number for every point.
@@ -325,33 +322,23 @@ impl<'a, T: Value> Elements<'a, T> {
         }
     }
 
-    /// The elements of some points, if the numbers of rows that name them lie beside each other.
+    /// The elements of some points, if numbers of rows that lie somewhere name them; `room` is for those that do not lie beside each other in 32 bits.
     #[inline(always)]
-    fn named(&self, points: Range<usize>) -> Option<Named<'a, T>> {
+    fn named<'t>(&self, points: Range<usize>, room: &'t mut [u32]) -> Option<Named<'t, T>>
+    where
+        'a: 't,
+    {
         let (Some((looked, (start, count), 1)), 1, (first, 0)) = (&self.row, self.shared, self.at)
         else {
             return None;
         };
         let (start, count) = (u32::try_from(*start).ok()?, *count as usize);
         let own = self.all.get(first..first.checked_add(count)?)?;
-        let rows = looked.lying(points)?;
+        let rows: &'t [u32] = match looked.lying(points.clone()) {
+            Some(rows) => rows,
+            None => looked.narrowed(points, room)?,
+        };
         Some(Named { own, rows, start })
-    }
-}
-
-impl<T: Copy> Named<'_, T> {
-    /// The number of the row of each point.
-    pub(crate) fn rows(&self) -> &[u32] {
-        self.rows
-    }
-
-    /// The element at a row, if it is inside.
-    #[inline(always)]
-    pub(crate) fn element(&self, row: u32) -> Option<T> {
-        // A number below the first row is one far above the last one.
-        (self.own)
-            .get(row.wrapping_sub(self.start) as usize)
-            .copied()
     }
 }
 
@@ -397,12 +384,34 @@ impl<'a, T: Value> Factor<'a, T> {
         }
     }
 
-    /// The numbers of some points, if they are elements, and the numbers of rows that name them lie beside each other.
+    /// The numbers of some points, if they are elements that numbers of rows name; `room` is for such numbers.
     #[inline(always)]
-    pub(crate) fn named(&self, points: Range<usize>) -> Option<Named<'a, T>> {
+    pub(crate) fn named<'t>(
+        &self,
+        points: Range<usize>,
+        room: &'t mut [u32],
+    ) -> Option<Named<'t, T>>
+    where
+        'a: 't,
+    {
         match self {
-            Factor::Read(elements) => elements.named(points),
+            Factor::Read(elements) => elements.named(points, room),
             Factor::Constant(_) => None,
+        }
+    }
+
+    /// Asks for what is read of points that are looked at soon; behind the last one there may be none.
+    #[inline(always)]
+    pub(crate) fn ahead(&self, points: Range<usize>) {
+        let Factor::Read(elements) = self else {
+            return;
+        };
+        match (&elements.row, elements.shared, elements.at) {
+            (Some((looked, ..)), ..) => looked.ahead(points),
+            (None, 1, (first, 1)) => {
+                stream::ahead(elements.all, first + points.start..first + points.end);
+            }
+            _ => {}
         }
     }
 

@@ -8,6 +8,7 @@
 
 use crate::Chunk;
 use crate::program::place_of;
+use crate::stream;
 use ein_array::Data;
 use ein_plan::schedule::access::{Place, lie, merged};
 use ein_plan::{DType, Kernel, Node, NodeId};
@@ -232,6 +233,53 @@ impl<'a> Looked<'a> {
             }
             _ => None,
         }
+    }
+
+    /// Asks for the numbers of points that are looked at soon, if they lie beside each other.
+    #[inline(always)]
+    pub(crate) fn ahead(&self, points: std::ops::Range<usize>) {
+        if let (first, 1) = self.at {
+            let soon = first + points.start..first + points.end;
+            each!(self.numbers, numbers => stream::ahead(numbers, soon));
+        }
+    }
+
+    /// The numbers of some points as they lie, if they do beside each other.
+    pub(crate) fn all(&self, points: std::ops::Range<usize>) -> Option<Numbers<'a>> {
+        let (first, 1, None) = (self.at.0, self.at.1, &self.list) else {
+            return None;
+        };
+        let range = first + points.start..first + points.end;
+        Some(match self.numbers {
+            Numbers::I64(numbers) => Numbers::I64(numbers.get(range)?),
+            Numbers::U32(numbers) => Numbers::U32(numbers.get(range)?),
+            Numbers::I32(numbers) => Numbers::I32(numbers.get(range)?),
+            Numbers::U8(numbers) => Numbers::U8(numbers.get(range)?),
+        })
+    }
+
+    /// The numbers of some points in 32 bits, if they are no places in a list, and fit.
+    #[inline(always)]
+    pub(crate) fn narrowed<'t>(
+        &self,
+        points: std::ops::Range<usize>,
+        to: &'t mut [u32],
+    ) -> Option<&'t [u32]> {
+        if self.list.is_some() {
+            return None;
+        }
+        let (first, step) = self.at;
+        let to = &mut to[..points.len()];
+        let mut fits = true;
+        each!(self.numbers, numbers => {
+            let own = numbers[first + points.start * step..].iter().step_by(step.max(1));
+            for (to, number) in to.iter_mut().zip(own) {
+                let number = widened(*number);
+                *to = number as u32;
+                fits &= number == i64::from(*to);
+            }
+        });
+        (fits && step > 0).then_some(to)
     }
 
     /// The numbers of some points; `None` if one is read outside of its list.

@@ -17,6 +17,7 @@ mod row_sums;
 mod rows;
 mod strips;
 mod table;
+pub(crate) mod turns;
 
 use crate::Chunk;
 use crate::carrier::{Carrier, Rule};
@@ -35,6 +36,7 @@ use pieces::Pieces;
 use products::Products;
 use rows::Rows;
 use strips::Scatter;
+use turns::Turns;
 
 /// Points that are worth a task of their own.
 const TASK: u64 = 1 << 14;
@@ -156,6 +158,39 @@ pub(crate) fn gathered(
     let shape: Vec<usize> = ranges[..rank].iter().map(|(_, n)| *n as usize).collect();
     let (points, _) = rows.points();
     Some(vec![rows.run(kernel, rule, &shape, &[points])?])
+}
+
+/// A scatter into the outermost index, of which the points of each value follow those of the value before. `None` if its values are no products in the order of the points, or something is read outside. The operand that says where points go is not there.
+pub(crate) fn in_turn(
+    kernel: &Kernel,
+    ranges: &[(u64, u64)],
+    operands: &[Chunk<'_>],
+    turns: Turns<'_>,
+) -> Option<Vec<Array>> {
+    let ranges = crate::signed(ranges);
+    let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+    let (outer, points) = lengths.split_at(kernel.output_rank as usize);
+    let points: usize = points.iter().product();
+    let is_one = outer[1..].iter().all(|n| *n == 1) && turns.points() == points;
+    if !is_one || !solved(kernel, &[IndexId(0)]).rest.is_empty() {
+        return None;
+    }
+    let guard = None;
+    let value = Kernel {
+        guard,
+        ..kernel.clone()
+    }
+    .canonical();
+    let mut reads = value.graph.reads();
+    if reads.any(|(operand, _)| operand as usize == operands.len()) {
+        return None;
+    }
+    let products = Products::in_turn(&value, &ranges, operands, turns)?;
+    let rule = Rule {
+        reduction: kernel.reduction?,
+        value: kernel.graph.dtype(kernel.root),
+    };
+    finished(kernel, rule, outer, &products)
 }
 
 /// What a scatter adds up, by output element; `None` after a fault.

@@ -36,6 +36,32 @@ pub struct Update {
 }
 
 impl Kernel {
+    /// The kernel of an expression alone, a value for each point of these indices, on which alone it depends.
+    #[must_use]
+    pub fn of_points(&self, expression: NodeId, points: &[IndexId]) -> Kernel {
+        let indices = points.iter().map(|i| self.indices[i.0 as usize].clone());
+        let own = Kernel {
+            indices: indices.collect(),
+            output_rank: points.len() as u32,
+            root: expression,
+            guard: None,
+            reduction: None,
+            output: vec![self.graph.dtype(expression)],
+            ..self.clone()
+        };
+        own.canonical().rewritten(|graph, _, node, dtype| {
+            let node = match node {
+                Node::Index(index) => {
+                    let number = points.iter().position(|point| *point == index);
+                    let number = number.expect("the expression depends on these indices alone");
+                    Node::Index(IndexId(number as u32))
+                }
+                node => node,
+            };
+            graph.add(node, dtype)
+        })
+    }
+
     /// The reduced indices that the guard fixes to one value: at every other the guard is false.
     pub fn fixed(&self) -> Point {
         let Some(guard) = self.guard else {

@@ -179,6 +179,7 @@ impl Display for Source {
                 match column {
                     ListColumn::Values => f.write_str("values")?,
                     ListColumn::Positions(dim) => write!(f, "{dim}")?,
+                    ListColumn::Starts => f.write_str("starts")?,
                 }
                 if *by > 0 {
                     write!(f, " by {by}")?;

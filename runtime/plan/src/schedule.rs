@@ -41,6 +41,7 @@ mod row_loops;
 pub mod row_product;
 pub mod row_reduce;
 mod row_text;
+pub mod segments;
 mod text;
 pub mod tiling;
 pub mod zeros;
@@ -57,6 +58,7 @@ pub use matmul::Matmul;
 pub use pairwise::Pairwise;
 pub use reason::Reason;
 pub use row_loops::RowLoops;
+pub use segments::Segments;
 use serde::{Deserialize, Serialize};
 
 /// The loops of one kernel.
@@ -89,6 +91,8 @@ pub enum LoopKind {
     Scan(Scan),
     /// A reduction of the points that have the key of an output point.
     Grouped(Grouped),
+    /// A reduction of the points between two ends that data say for each output point.
+    Segments(Segments),
     /// A function of two elements, reduced, without a matrix product.
     Pairwise(Pairwise),
     /// Neighbouring elements reduced row by row.
@@ -142,6 +146,7 @@ impl LoopKind {
             LoopKind::Lookup(_) => "lookup",
             LoopKind::Scan(_) => "scan",
             LoopKind::Grouped(_) => "grouped",
+            LoopKind::Segments(_) => "segments",
             LoopKind::Pairwise(_) => "pairwise",
             LoopKind::RowReduce(_) => "row_reduction",
             LoopKind::Patched => "patched",

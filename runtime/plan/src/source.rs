@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! normal(0, 0.02)    load("x.npy")    full(1)    numbers(1, 2, 1)    fed    kept    stacked(1, "enc.0.w" normal(0, 1), "enc.1.w" normal(0, 1))
-//! listed("A", f32, values, load("a.mtx"))    listed("A", f32, 0 by 1, unbound)
+//! listed("A", f32, values, load("a.mtx"))    listed("A", f32, 0 by 1, unbound)    listed("A", f32, starts, unbound)
 //! ```
 
 use crate::dtype::{DType, Scalar};
@@ -91,6 +91,9 @@ pub enum ListColumn {
     Values,
     /// Their positions along this dimension of the tensor, of the type that [`position_type`] says.
     Positions(u32),
+    /// For each position along the dimension by which the list ascends, and one behind the last: the number of elements before those at it, of the type
+    /// that [`position_type`] says for one more than there are elements.
+    Starts,
 }
 
 /// The stored type of positions along a dimension, the smallest of two that holds them all: sums over a list read little else.

@@ -19,7 +19,7 @@ use crate::schedule::pairwise::PairwiseLoops;
 use crate::schedule::placed_matmul;
 use crate::schedule::tiling::Tiling;
 use crate::schedule::tiling::layout::FactorHandling;
-use crate::schedule::{Grouped, LoopKind, Pairwise, Scan};
+use crate::schedule::{Grouped, LoopKind, Pairwise, Scan, Segments};
 use crate::source::Source;
 
 /// Library operations that are made at once, at most: the threads of a site, which a plan does not know.
@@ -50,6 +50,7 @@ impl Plan {
                 placed_matmul::working_space(kernel, &lengths)
             }
             LoopKind::GatheredSum => Some(of_points(kernel, &lengths)),
+            LoopKind::Segments(segments) => Some(of_segments(segments, &lengths)),
             LoopKind::Matmul(matmul) => matmul
                 .tiling
                 .as_ref()
@@ -195,6 +196,12 @@ fn of_points(kernel: &Kernel, lengths: &[usize]) -> u64 {
     let reduced = kernel.output_rank..lengths.len() as u32;
     let points: Vec<IndexId> = (0..row).chain(reduced).map(IndexId).collect();
     product(&points, lengths).saturating_mul(8)
+}
+
+/// The ends of each segment, where its points end in turn, and the segment of each point.
+fn of_segments(segments: &Segments, lengths: &[usize]) -> u64 {
+    let ends = product(&segments.by, lengths).saturating_mul(24);
+    ends.saturating_add(product(&[segments.reduced], lengths).saturating_mul(8))
 }
 
 /// Numbers of 64 bits that a Fourier transform of this length takes for each pair of elements. One of a large prime length goes through a longer

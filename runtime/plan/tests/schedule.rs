@@ -250,6 +250,30 @@ fn sums_of_looked_up_rows() {
 }
 
 #[test]
+fn segments_between_two_ends() {
+    loops(
+        "(i64[91], f32[900]) [i: 90 | e: 900] f32 = sum a1[e] if and(a0[i] <= e, e < a0[i + 1])",
+        "segments e by [i]\n\
+         // not scatter: the guard gives no output index a value\n\
+         // not lookup: the guard gives no reduced index a value\n\
+         // not scan: the guard compares no reduced with an output index\n\
+         // not grouped: the guard equates no value of many reduced points with one of an output point",
+    );
+    // One end, ends that follow from the indices, few points, an index of a row, and a product of matrices, of which blocks are skipped.
+    for text in [
+        "(i64[91], f32[900]) [i: 90 | e: 900] f32 = norm a1[e] if a0[i] <= e",
+        "(f32[900]) [i: 90 | e: 900] f32 = norm a0[e] if and(2 * i <= e, e < 2 * i + 30)",
+        "(i64[91], f32[60]) [i: 90 | e: 60] f32 = sum a1[e] if and(a0[i] <= e, e < a0[i + 1])",
+        "(i64[91], f32[900, 8]) [k: 8, i: 90 | e: 900] f32 = sum a1[e, k] if and(a0[i] <= e, e < a0[i + 1])",
+        "(i64[91], f32[90, 900], f32[900, 70]) [i: 90, k: 70 | e: 900] f32 = sum a1[i, e] * a2[e, k] if and(a0[i] <= e, e < a0[i + 1])",
+    ] {
+        let kernel: ein_plan::Kernel = text.parse().unwrap();
+        let loops = ein_plan::LoopKernel::of_whole(&kernel).kind;
+        assert_ne!(loops.name(), "segments", "{text}");
+    }
+}
+
+#[test]
 fn a_computed_matrix_times_a_vector_is_read_once() {
     loops(
         "(f32[512, 300], f32[300]) [i: 512 | k: 300] f32 = sum exp(a0[i, k]) * a1[k]",

@@ -23,6 +23,7 @@ mod found;
 mod gathered;
 mod ordered;
 mod split;
+mod starts;
 mod statement;
 mod terms;
 mod touched;
@@ -105,7 +106,8 @@ pub fn with_formats(program: &Program, listed: &BTreeMap<String, Listing>) -> Pr
     let parted = computed::before(&chains::parted(&written, listed), listed);
     let program = with_touched_rows(&with_lists(&parted, listed), touched::LEAST);
     let program = ascending::by_scatters(&program);
-    with_ordered_points(&program, LEAST_OUTPUT, &[], &|_| false)
+    let program = with_ordered_points(&program, LEAST_OUTPUT, &[], &|_| false);
+    starts::between(&program)
 }
 
 /// Returns the training in which statements over sparse inputs read lists and touched rows, where they can. A batch has the list of its rows, with room for that
@@ -192,9 +194,13 @@ fn columns_of<'i>(
     shape: &'i [u64],
     source: &'i Source,
 ) -> impl Iterator<Item = (String, DType, Source)> + 'i {
-    let positions = (0..shape.len() as u32).map(ListColumn::Positions);
-    let columns = std::iter::once(ListColumn::Values).chain(positions);
-    columns.filter_map(move |column| {
+    let values = (format!("{name}.values"), dtype, ListColumn::Values);
+    let positions = (0u32..).zip(shape).map(move |(dim, extent)| {
+        let column = ListColumn::Positions(dim);
+        (format!("{name}.at{dim}"), position_type(*extent), column)
+    });
+    let columns = std::iter::once(values).chain(positions);
+    columns.filter_map(move |(own, own_dtype, column)| {
         let file = match source {
             Source::Load(file) => Some(file.clone()),
             Source::Unbound | Source::Kept | Source::Fed => None,
@@ -211,13 +217,7 @@ fn columns_of<'i>(
             given @ (Source::Kept | Source::Fed) => given.clone(),
             _ => listed,
         };
-        Some(match column {
-            ListColumn::Values => (format!("{name}.values"), dtype, source),
-            ListColumn::Positions(dim) => {
-                let dtype = position_type(shape[dim as usize]);
-                (format!("{name}.at{dim}"), dtype, source)
-            }
-        })
+        Some((own, own_dtype, source))
     })
 }
 

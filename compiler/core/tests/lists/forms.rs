@@ -61,8 +61,8 @@ fn a_list_is_taken_where_it_is_faster() {
                 "2000",
                 "C: f32[2000] = [i: 2000 | k: 2000] sum A[i, k] * X[k]",
             ),
-            8,
-            32,
+            4,
+            16,
         ),
         (
             statement(

@@ -17,6 +17,7 @@ mod meeting;
 mod ordered;
 mod products;
 mod random;
+mod starts;
 mod terms;
 mod touched;
 mod united;
@@ -108,6 +109,12 @@ fn input(tensor: &Tensor, shape: &[u64], count: u64) -> Values {
                 let inner: u64 = shape[*dim as usize + 1..].iter().product();
                 let position = |at: &u64| Scalar::Int((at / inner % shape[*dim as usize]) as i64);
                 listed.iter().map(position).collect()
+            }
+            ListColumn::Starts => {
+                let inner: u64 = shape[1..].iter().product();
+                let before = |row: u64| listed.iter().filter(move |at| **at < row * inner).count();
+                let start = |row: u64| Scalar::Int(before(row) as i64);
+                (0..=shape[0]).map(start).collect()
             }
         },
         _ => {

@@ -6,9 +6,11 @@
 //! ```text
 //! [v | e] sum w[e] * x[src[e]] if dst[e] == v   ->   for each e: table[dst[e]] += w[e] * x[src[e]]
 //! ```
+#![allow(unsafe_code)]
 
 use super::strips::{MOST_TABLES, grows, tables};
-use super::table::{GROWTH, Table, together};
+use super::table::{ABREAST, GROWTH, Masked, Table, together};
+use super::turns::Turns;
 use super::{Solved, Sums, parts};
 use crate::Chunk;
 use crate::line::{FACTORS, Factor, Named, Sight, Value};
@@ -31,10 +33,30 @@ enum Factors<'a> {
     I64(Vec<Factor<'a, i64>>),
 }
 
+impl<'a> Factors<'a> {
+    fn of(kernel: &Kernel, sight: &Sight<'_, 'a>) -> Option<Factors<'a>> {
+        let dtype = kernel.graph.dtype(kernel.root);
+        Some(match dtype {
+            DType::F32 => Factors::F32(factors(kernel, sight, dtype)?),
+            DType::F64 => Factors::F64(factors(kernel, sight, dtype)?),
+            DType::I64 => Factors::I64(factors(kernel, sight, dtype)?),
+            _ => return None,
+        })
+    }
+}
+
+/// Which place each point goes to.
+enum Places<'a> {
+    /// Data say it of each point.
+    Listed(Looked<'a>),
+    /// The points of each place follow those of the place before.
+    InTurn(Turns<'a>),
+}
+
 /// A scatter in this form.
 pub(super) struct Products<'a> {
     factors: Factors<'a>,
-    to: Looked<'a>,
+    to: Places<'a>,
     /// Start and length of the index that a place is a value of.
     solved: (i64, i64),
     points: usize,
@@ -69,23 +91,36 @@ impl<'a> Products<'a> {
         };
         let to = Looked::of(kernel, expression, &of_point, ranges, operands)?;
         let sight = Sight::of(kernel, ranges, operands, (of_point, vec![]));
-        let dtype = kernel.graph.dtype(kernel.root);
         Some(Products {
-            factors: match dtype {
-                DType::F32 => Factors::F32(factors(kernel, &sight, dtype)?),
-                DType::F64 => Factors::F64(factors(kernel, &sight, dtype)?),
-                DType::I64 => Factors::I64(factors(kernel, &sight, dtype)?),
-                _ => return None,
-            },
-            to,
+            factors: Factors::of(kernel, &sight)?,
+            to: Places::Listed(to),
             solved: ranges[v],
             points,
             parts,
         })
     }
 
+    /// The value of a kernel over `ranges`, of which the points of each place follow those of the place before.
+    pub(super) fn in_turn(
+        kernel: &Kernel,
+        ranges: &[(i64, i64)],
+        operands: &'a [Chunk<'a>],
+        turns: Turns<'a>,
+    ) -> Option<Products<'a>> {
+        let of_point: Vec<usize> = (kernel.output_rank as usize..ranges.len()).collect();
+        let points = turns.points();
+        let sight = Sight::of(kernel, ranges, operands, (of_point, vec![]));
+        Some(Products {
+            factors: Factors::of(kernel, &sight)?,
+            solved: (0, turns.places() as i64),
+            to: Places::InTurn(turns),
+            points,
+            parts: (tables(points as u64), false),
+        })
+    }
+
     /// The products of all points by place; `None` if something is read outside, or places do not ascend.
-    fn reduced<T: Value + Into<A>, A: Copy + Send + Sync>(
+    fn reduced<T: Value + Into<A>, A: Masked + Send + Sync>(
         &self,
         factors: &[Factor<'a, T>],
         start: A,
@@ -108,23 +143,38 @@ impl<'a> Products<'a> {
     }
 
     /// Adds the products of some points to a table; `None` if something is read outside, or places do not ascend.
-    fn add<T: Value + Into<A>, A: Copy>(
+    fn add<T: Value + Into<A>, A: Masked>(
         &self,
         factors: &[Factor<'a, T>],
         points: Range<usize>,
         table: &mut Table<'_, A>,
         f: impl Fn(A, A) -> A + Copy,
     ) -> Option<()> {
+        let to = match &self.to {
+            Places::Listed(to) => to,
+            Places::InTurn(turns) => {
+                return wide::run(InTurn {
+                    factors,
+                    points,
+                    turns,
+                    table,
+                    add: f,
+                });
+            }
+        };
         let mut room = [T::ZERO; MOST];
+        let mut rows = [0; MOST];
         for from in points.clone().step_by(MOST) {
             let points = from..points.end.min(from + MOST);
             let (values, last) = wide::run(LookUp {
                 factors,
                 points: points.clone(),
                 room: &mut room,
+                rows: &mut rows,
             })?;
             wide::run(Adding {
-                products: self,
+                to,
+                start: self.solved.0,
                 points,
                 values,
                 last,
@@ -185,23 +235,25 @@ impl Sums for Products<'_> {
 struct LookUp<'t, 'a, T> {
     factors: &'t [Factor<'a, T>],
     points: Range<usize>,
-    room: &'t mut [T; MOST],
+    room: &'t mut [T],
+    rows: &'t mut [u32],
 }
 
 impl<'t, 'a: 't, T: Value> Job for LookUp<'t, 'a, T> {
     /// The products, and the factor that they lack, if it is looked up when they are added; `None` if something is read outside.
-    type Output = Option<(&'t [T], Option<Named<'a, T>>)>;
+    type Output = Option<(&'t [T], Option<Named<'t, T>>)>;
     #[inline(always)]
     fn run<const BYTES: usize>(self) -> Self::Output {
         let LookUp {
             factors,
             points,
             room,
+            rows,
         } = self;
         let (last, before) = factors.split_last()?;
         let named = match before {
             [] => None,
-            _ => last.named(points.clone()),
+            _ => last.named(points.clone(), rows),
         };
         let factors = if named.is_some() { before } else { factors };
         if let [only] = factors
@@ -209,23 +261,109 @@ impl<'t, 'a: 't, T: Value> Job for LookUp<'t, 'a, T> {
         {
             return Some((values, named));
         }
-        let values = &mut room[..points.len()];
-        let (first, rest) = factors.split_first()?;
-        first.fill(points.clone(), values)?;
-        for factor in rest {
-            factor.times(points.clone(), values)?;
+        multiplied(factors, &points, room)?;
+        Some((&room[..points.len()], named))
+    }
+}
+
+/// Stores the products of some points; `None` if something is read outside.
+#[inline(always)]
+fn multiplied<T: Value>(
+    factors: &[Factor<'_, T>],
+    points: &Range<usize>,
+    to: &mut [T],
+) -> Option<()> {
+    let to = &mut to[..points.len()];
+    let (first, rest) = factors.split_first()?;
+    first.fill(points.clone(), to)?;
+    // A loop: what a closure does is compiled for the vectors of any processor.
+    for factor in rest {
+        factor.times(points.clone(), to)?;
+    }
+    Some(())
+}
+
+/// So many elements, of which those that are not there are like the first one; `room` is for them.
+#[inline(always)]
+fn longer<'t, T: Copy>(elements: &'t [T], count: usize, room: &'t mut [T]) -> &'t [T] {
+    if elements.len() >= count || elements.is_empty() {
+        return elements;
+    }
+    let room = &mut room[..count];
+    room.fill(elements[0]);
+    room[..elements.len()].copy_from_slice(elements);
+    room
+}
+
+/// Products of points that are added to a table place by place.
+struct InTurn<'t, 'r, 'a, T, A, F> {
+    factors: &'t [Factor<'a, T>],
+    points: Range<usize>,
+    turns: &'t Turns<'a>,
+    table: &'t mut Table<'r, A>,
+    add: F,
+}
+
+impl<T, A, F> Job for InTurn<'_, '_, '_, T, A, F>
+where
+    T: Value + Into<A>,
+    A: Masked,
+    F: Fn(A, A) -> A + Copy,
+{
+    /// `None` if something is read outside, or a table has no room.
+    type Output = Option<()>;
+    #[inline(always)]
+    fn run<const BYTES: usize>(self) -> Option<()> {
+        let turns = self.turns;
+        let belong = |place, point| turns.end(place).saturating_sub(point);
+        let all = turns.points();
+        let mut room = [T::ZERO; MOST + ABREAST];
+        let mut rows = [0; MOST + ABREAST];
+        let (mut more_values, mut more_rows) = (room, rows);
+        let mut place = turns.place_of(self.points.start);
+        for from in self.points.clone().step_by(MOST) {
+            let points = from..self.points.end.min(from + MOST);
+            // Lanes beside the points of a place look at those of the next ones, as long as there are any.
+            let looked_at = points.start..all.min(points.end + ABREAST);
+            for factor in self.factors {
+                factor.ahead(looked_at.end..looked_at.end + MOST);
+            }
+            let (values, last) = LookUp {
+                factors: self.factors,
+                points: looked_at,
+                room: &mut room,
+                rows: &mut rows,
+            }
+            .run::<BYTES>()?;
+            let count = points.len() + ABREAST;
+            let values = longer(values, count, &mut more_values);
+            let points = (points, belong);
+            let Some(last) = last else {
+                let values = (values, values, |value, _| value);
+                place = (self.table).add_in_turn(place, points, values, self.add)?;
+                continue;
+            };
+            if !last.are_inside() {
+                return None;
+            }
+            // SAFETY: the rows are those that are inside, or like the first one of them.
+            let product = |value: T, row| value.times(unsafe { last.element_inside(row) });
+            let values = (values, longer(last.rows(), count, &mut more_rows), product);
+            place = (self.table).add_in_turn(place, points, values, self.add)?;
         }
-        Some((values, named))
+        Some(())
     }
 }
 
 /// Products of some points, to be added to a table.
 struct Adding<'t, 'r, 'a, T, A, F> {
-    products: &'t Products<'a>,
+    to: &'t Looked<'a>,
+    /// The first place.
+    start: i64,
     points: Range<usize>,
     values: &'t [T],
     /// The factor that they lack.
-    last: Option<Named<'a, T>>,
+    last: Option<Named<'t, T>>,
     table: &'t mut Table<'r, A>,
     add: F,
 }
@@ -258,7 +396,7 @@ impl<T: Value + Into<A>, A: Copy, F: Fn(A, A) -> A + Copy> Adding<'_, '_, '_, T,
     /// Adds what a function makes of each value and of what is beside it.
     #[inline(always)]
     fn each<B: Copy>(self, beside: &[B], made: impl Fn(T, B) -> T) -> Option<()> {
-        let (to, start) = (&self.products.to, self.products.solved.0);
+        let (to, start) = (self.to, self.start);
         let at = |place: i64| place.wrapping_sub(start) as usize;
         let values = (self.values, beside, made);
         if let Some(places) = to.lying(self.points.clone()) {

@@ -288,9 +288,10 @@ impl Line<'_> {
         self.expect(",")?;
         let dtype = self.dtype()?;
         self.expect(",")?;
-        let column = match self.eat_word("values") {
-            true => ListColumn::Values,
-            false => ListColumn::Positions(self.integer()?),
+        let column = match (self.eat_word("values"), self.eat_word("starts")) {
+            (true, _) => ListColumn::Values,
+            (_, true) => ListColumn::Starts,
+            _ => ListColumn::Positions(self.integer()?),
         };
         let by = match self.eat_word("by") {
             true => self.integer()?,

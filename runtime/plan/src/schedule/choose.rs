@@ -13,7 +13,7 @@ use super::facts::{Facts, MOST_INDICES};
 use super::reason::Reason;
 use super::{
     LoopKernel, LoopKind, Matmul, RowLoops, gathered_sum, grouped, guarded, matmul, pairwise,
-    patched, placed_matmul, row_product, row_reduce,
+    patched, placed_matmul, row_product, row_reduce, segments,
 };
 
 /// A kind of loops that was looked at.
@@ -113,6 +113,7 @@ enum Ask {
     Lookup,
     Scan,
     Grouped,
+    Segments,
     Pairwise,
     RowReduce,
     RowProduct,
@@ -138,6 +139,16 @@ fn kinds(facts: &Facts<'_>) -> &'static [Ask] {
         &[Ask::Strips]
     } else if placed_matmul::scattered(kernel).is_some() {
         &[Ask::ScatteredMatmul, Ask::Scatter, Ask::Strips]
+    } else if segments::segments(kernel).is_some() {
+        &[
+            Ask::Scatter,
+            Ask::Lookup,
+            Ask::Scan,
+            Ask::Grouped,
+            Ask::Segments,
+            Ask::Matmul,
+            Ask::Strips,
+        ]
     } else if kernel.guard.is_some() {
         &[
             Ask::Scatter,
@@ -188,6 +199,10 @@ impl Ask {
             Ask::Grouped => (
                 "grouped",
                 plain(grouped::grouped(facts).map(LoopKind::Grouped)),
+            ),
+            Ask::Segments => (
+                "segments",
+                plain(segments::of_facts(facts).map(LoopKind::Segments)),
             ),
             Ask::Pairwise => (
                 "pairwise",

@@ -5,11 +5,13 @@
 //! ```text
 //! [v: 1000 | n: 50] sum a0[n] if a1[n] == v   ->   v
 //! [n: 90 | m: 90] sum a0[m] if m <= n         ->   n
+//! [i: 9 | e: 90] sum a0[e] if and(a1[i] <= e, e < a1[i + 1])   ->   i, as each e is in one segment
 //! [i: 90] where(i == a0[], a1[], a2[i])        ->   i
 //! ```
 
 use super::grouped::grouping;
 use super::guard::{comparison, conjuncts};
+use super::segments::segments;
 use crate::{Function, IndexId, Kernel, Node, NodeId, Position};
 
 impl Kernel {
@@ -27,6 +29,13 @@ impl Kernel {
                 grouping(self)
                     .into_iter()
                     .flat_map(|(grouped, _)| grouped.passed),
+            );
+        }
+        if solved.is_empty() {
+            solved.extend(
+                segments(self)
+                    .into_iter()
+                    .flat_map(|(segments, _)| segments.by),
             );
         }
         if solved.is_empty() {
@@ -77,8 +86,10 @@ impl Kernel {
             }),
             _ => comparison(self, *id).is_some_and(|scan| passed.contains(&scan.output)),
         };
+        let bounds = segments(self).filter(|(segments, _)| segments.by == passed);
+        let bounds = |id: &NodeId| matches!(&bounds, Some((_, ends)) if !ends.rest.contains(id));
         let mut conditions = conjuncts(&self.graph, guard);
-        conditions.retain(|id| !solves(id));
+        conditions.retain(|id| !solves(id) && !bounds(id));
         conditions
     }
 }

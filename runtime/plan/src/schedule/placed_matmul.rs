@@ -92,32 +92,8 @@ pub fn placed_matmul(kernel: &Kernel) -> Option<PlacedMatmul> {
     let places = gathered(kernel).or_else(|| scattered(kernel))?;
     let all = (0..kernel.indices.len() as u32).map(IndexId);
     let points: Vec<IndexId> = all.filter(|i| places.points >> i.0 & 1 == 1).collect();
-    let of_position = |(position, extent): &(NodeId, u64)| {
-        let own = Kernel {
-            indices: points
-                .iter()
-                .map(|i| kernel.indices[i.0 as usize].clone())
-                .collect(),
-            output_rank: points.len() as u32,
-            root: *position,
-            guard: None,
-            reduction: None,
-            output: vec![kernel.graph.dtype(*position)],
-            ..kernel.clone()
-        };
-        let own = own.canonical().rewritten(|graph, _, node, dtype| {
-            let node = match node {
-                Node::Index(index) => {
-                    let number = points.iter().position(|point| *point == index);
-                    let number = number.expect("a position depends on points alone");
-                    Node::Index(IndexId(number as u32))
-                }
-                node => node,
-            };
-            graph.add(node, dtype)
-        });
-        (own, *extent)
-    };
+    let of_position =
+        |(position, extent): &(NodeId, u64)| (kernel.of_points(*position, &points), *extent);
     Some(PlacedMatmul {
         positions: places.positions.iter().map(of_position).collect(),
         product: product(kernel, &places, &points),

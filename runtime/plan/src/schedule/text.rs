@@ -9,7 +9,7 @@
 
 use super::bounded::Bounded;
 use super::pairwise::{PairwiseLoops, Term};
-use super::{Fused, Grouped, LoopKernel, LoopKind, Matmul, Pairwise, RowReduce, Scan};
+use super::{Fused, Grouped, LoopKernel, LoopKind, Matmul, Pairwise, RowReduce, Scan, Segments};
 use crate::kernel::{IndexId, Kernel};
 use crate::parse::{Line, Result};
 use crate::points::Position;
@@ -57,6 +57,10 @@ impl LoopKind {
                 own.to_string() + &indices_text(kernel, "", indices)
             }
             LoopKind::Scan(scan) => own.to_string() + &scan_text(kernel, scan),
+            LoopKind::Segments(segments) => {
+                let index = name(kernel, segments.reduced);
+                format!("{own} {index}") + &indices_text(kernel, "by", &segments.by)
+            }
             LoopKind::Grouped(grouped) => {
                 let passed = indices_text(kernel, "", &grouped.passed);
                 let scan = grouped.scan.as_ref();
@@ -199,6 +203,10 @@ impl Line<'_> {
                     true => Some(self.scan(kernel)?),
                     false => None,
                 },
+            }),
+            "segments" => LoopKind::Segments(Segments {
+                reduced: self.kernel_index(kernel)?,
+                by: self.kernel_indices(kernel, "by")?,
             }),
             "row_reduction" => LoopKind::RowReduce(RowReduce {
                 differences: self.eat_word("differences"),
