@@ -3,6 +3,7 @@
 
 use crate::operations::case;
 use crate::properties::Subject;
+use einc_tests::everywhere::printed;
 use einc_tests::{Tensor, einc};
 
 const MODULES: &[&str] = &[
@@ -768,4 +769,12 @@ output h
 ",
         "g = [[0.25 0.25]\n     [0.   0.5 ]]\nh = [[0.5 0.5]\n     [0.  0. ]]\n",
     );
+}
+
+#[test]
+fn points_and_numbers_beyond_64_bits_are_counted_and_converted() {
+    let text = "dim N = 3000000\ninput x: f64[N] = ones\nm = mean[i,j,k] x[i]*x[j]*x[k]\n\
+                s = sum[i<N,j<N,k<N] f64(1)\ny = u64(1e19)\nz = u64(1e30)\noutput m\noutput s\noutput y\noutput z\n";
+    let expected = "m = 1.0\ns = 2.7e+19\ny = 10000000000000000000\nz = 18446744073709551615\n";
+    assert_eq!(printed(&[("p.ein", text)]), expected);
 }

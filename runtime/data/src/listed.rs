@@ -166,8 +166,8 @@ impl Listed {
                 ListColumn::Starts => return None,
                 ListColumn::Positions(0) => fill(to, dtype, number as u64),
                 ListColumn::Positions(dim) => {
-                    let range = (first as u64, count as u64);
-                    let own = self.positions(dim as usize, dtype, (0, range));
+                    let mut own = Data::room(dtype, count);
+                    self.copy_positions(dim as usize, (0, first), &mut own);
                     to.copy_from_slice(own.bytes());
                 }
             }
@@ -216,51 +216,42 @@ impl Listed {
         })
     }
 
-    /// The elements with these numbers in the list that ascends along a dimension.
-    pub fn values(&self, by: usize, (start, length): (u64, u64)) -> Data {
+    /// Copies elements of the list that ascends along a dimension, from this number on, to the bytes of an array.
+    pub fn copy_values(&self, by: usize, first: usize, to: &mut [u8]) {
         let size = self.header.dtype.size();
-        let (first, count) = (start as usize, length as usize);
-        let mut values = Data::room(self.header.dtype, count);
         let bytes = self.values.bytes();
         if by == 0 {
-            let bytes = &bytes[first * size..(first + count) * size];
-            values.bytes_mut().copy_from_slice(bytes);
-            return values;
+            to.copy_from_slice(&bytes[first * size..][..to.len()]);
+            return;
         }
-        let order = &self.order(by)[first..first + count];
-        for (to, number) in values.bytes_mut().chunks_exact_mut(size).zip(order) {
+        let order = &self.order(by)[first..];
+        for (to, number) in to.chunks_exact_mut(size).zip(order) {
             to.copy_from_slice(&bytes[number * size..][..size]);
         }
-        values
     }
 
-    /// The positions, along a dimension, of the elements with these numbers in the list that ascends along another one, in a type of whole
-    /// numbers that holds them.
-    pub fn positions(
-        &self,
-        dim: usize,
-        dtype: DType,
-        (by, (start, length)): (usize, (u64, u64)),
-    ) -> Data {
+    /// Stores the positions, along a dimension, of elements of the list that ascends along another one, from this number on, as whole numbers of a type that
+    /// holds them.
+    pub fn copy_positions(&self, dim: usize, (by, first): (usize, usize), to: &mut Data) {
         let shape = &self.header.shape;
         let inner: u64 = shape[dim + 1..].iter().product();
-        let (first, count) = (start as usize, length as usize);
+        let range = first..first + to.len();
         let places = match by {
-            0 => Cow::Borrowed(&self.places[first..first + count]),
+            0 => Cow::Borrowed(&self.places[range]),
             by => {
-                let order = self.order(by)[first..first + count].iter();
+                let order = self.order(by)[range].iter();
                 order.map(|number| self.places[*number]).collect()
             }
         };
-        numbers(dtype, count, along(&places, inner, shape[dim]))
+        store(along(&places, inner, shape[dim]), to);
     }
 
-    /// How many elements stand before those at each of these positions along a dimension, in the list that ascends along it, in a type of whole numbers
-    /// that holds them. The position behind the last one has all before it.
-    pub fn starts(&self, by: usize, dtype: DType, (first, length): (u64, u64)) -> Data {
+    /// Stores how many elements stand before those at each position along a dimension, from this one on, in the list that ascends along it, as whole numbers of
+    /// a type that holds them. The position behind the last one has all before it.
+    pub fn copy_starts(&self, by: usize, first: usize, to: &mut Data) {
         let shape = &self.header.shape;
         let inner: u64 = shape[by + 1..].iter().product();
-        let behind = (first + length) as usize;
+        let behind = first + to.len();
         let mut counts = vec![0u64; behind + 1];
         for position in along(&self.places, inner, shape[by]) {
             counts[(position as usize).min(behind)] += 1;
@@ -270,7 +261,7 @@ impl Listed {
             before += count;
             before - count
         });
-        numbers(dtype, length as usize, starts.skip(first as usize))
+        store(starts.skip(first), to);
     }
 
     /// Fills the bytes of a row-major array, which is as long as the box.
@@ -318,15 +309,13 @@ fn along(places: &[u64], inner: u64, extent: u64) -> impl Iterator<Item = u64> +
     })
 }
 
-/// The first so many of some numbers, in a type of whole numbers that holds them.
-fn numbers(dtype: DType, count: usize, numbers: impl Iterator<Item = u64>) -> Data {
-    let mut data = Data::room(dtype, count);
-    match &mut data {
+/// Stores numbers as whole numbers of a type that holds them.
+fn store(numbers: impl Iterator<Item = u64>, to: &mut Data) {
+    match to {
         Data::U32(to) => (to.iter_mut().zip(numbers)).for_each(|(to, at)| *to = at as u32),
         Data::I64(to) => (to.iter_mut().zip(numbers)).for_each(|(to, at)| *to = at as i64),
         _ => {}
     }
-    data
 }
 
 /// The bytes of some elements, if they are all there.
@@ -426,18 +415,16 @@ mod tests {
             values,
         );
         // By the second dimension, from the second element on.
-        assert_eq!(
-            list.positions(1, dtype, (1, (1, 7))),
-            Data::I64(vec![0, 0, 0, 1, 1, 3, 3])
-        );
-        assert_eq!(
-            list.positions(0, dtype, (1, (1, 7))),
-            Data::I64(vec![0, 1, 1, 0, 2, 0, 2])
-        );
-        assert_eq!(
-            list.values(1, (1, 7)),
-            Data::I64(vec![11, 14, 15, 12, 16, 13, 17])
-        );
+        let positions = |dim: usize| {
+            let mut data = Data::room(dtype, 7);
+            list.copy_positions(dim, (1, 1), &mut data);
+            data
+        };
+        assert_eq!(positions(1), Data::I64(vec![0, 0, 0, 1, 1, 3, 3]));
+        assert_eq!(positions(0), Data::I64(vec![0, 1, 1, 0, 2, 0, 2]));
+        let mut values = Data::room(dtype, 7);
+        list.copy_values(1, 1, values.bytes_mut());
+        assert_eq!(values, Data::I64(vec![11, 14, 15, 12, 16, 13, 17]));
     }
 
     #[test]

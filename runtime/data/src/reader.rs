@@ -182,17 +182,17 @@ impl Reader {
         Ok(Array::new(vec![room], data).expect("as many elements as there is room for"))
     }
 
-    /// A range (start and length) of a column of the list, in ascending order of places along the dimension `by`, and then in row-major order.
-    /// Positions are of the type `dtype`, `U32` or `I64`.
+    /// Fills an array with a column of the list, from an element on (of starts, from a position), in ascending order of places along the dimension `by`,
+    /// and then in row-major order. Positions and starts are of the type `U32` or `I64`.
     ///
     /// # Errors
     /// `E0704` if the file lists no elements, or not so many.
-    pub fn read_column(
+    pub fn read_column_into(
         &self,
-        (column, dtype): (ListColumn, DType),
-        by: u32,
-        range: (u64, u64),
-    ) -> Result<Array, DataError> {
+        column: ListColumn,
+        (by, first): (u32, u64),
+        array: &mut Array,
+    ) -> Result<(), DataError> {
         let wrong = |what: &dyn std::fmt::Display| self.place.error(WRONG_SHAPE, what);
         let Elements::Listed(unread, read) = &self.elements else {
             return Err(wrong(&"holds all elements, and no list of them"));
@@ -206,26 +206,25 @@ impl Reader {
         if last as usize >= shape.len() {
             return Err(wrong(&format_args!("has no dimension {last}")));
         }
-        let end = range.0.saturating_add(range.1);
-        match column {
-            ListColumn::Starts if end > shape[by as usize] + 1 => {
-                return Err(wrong(&format_args!(
-                    "has {} positions along dimension {by}",
-                    shape[by as usize]
-                )));
+        let (all, what) = match column {
+            ListColumn::Starts => {
+                let positions = shape[by as usize];
+                let what = format!("has {positions} positions along dimension {by}");
+                (positions + 1, what)
             }
-            ListColumn::Values | ListColumn::Positions(_) if end > list.count() => {
-                return Err(wrong(&format_args!("lists {} elements", list.count())));
-            }
-            _ => {}
-        }
-        let data = match column {
-            ListColumn::Values => list.values(by as usize, range),
-            ListColumn::Positions(dim) => list.positions(dim as usize, dtype, (by as usize, range)),
-            ListColumn::Starts => list.starts(by as usize, dtype, range),
+            _ => (list.count(), format!("lists {} elements", list.count())),
         };
-        let shape = vec![range.1 as usize];
-        Ok(Array::new(shape, data).expect("as many elements as the range has"))
+        let data = array.data_mut();
+        if first.saturating_add(data.len() as u64) > all {
+            return Err(wrong(&what));
+        }
+        let (by, first) = (by as usize, first as usize);
+        match column {
+            ListColumn::Values => list.copy_values(by, first, data.bytes_mut()),
+            ListColumn::Positions(dim) => list.copy_positions(dim as usize, (by, first), data),
+            ListColumn::Starts => list.copy_starts(by, first, data),
+        }
+        Ok(())
     }
 
     fn list<'a>(

@@ -97,7 +97,7 @@ pub(crate) fn maker<'a>(
 /// Where the values of a tensor come from.
 enum Origin<'a> {
     File(Reader),
-    Column(Reader, (ListColumn, DType), u32),
+    Column(Reader, ListColumn, u32),
     Made(&'a Source),
 }
 
@@ -172,7 +172,7 @@ impl<'a> Origin<'a> {
                 );
                 return Err(RunError::new("E0704", ErrorKind::Data, message));
             }
-            return Ok(Origin::Column(reader, (*column, dtype), *by));
+            return Ok(Origin::Column(reader, *column, *by));
         }
         let file = match (options.inputs.get(name), source) {
             (Some(file), _) => file.clone(),
@@ -204,10 +204,10 @@ impl<'a> Origin<'a> {
         match self {
             Origin::File(reader) => read(reader, ranges, &*options.device),
             Origin::Column(reader, column, by) => {
-                let range = ranges.first().copied().unwrap_or((0, 1));
-                Ok(options
-                    .device
-                    .adopt(reader.read_column(*column, *by, range)?.into()))
+                let (first, count) = ranges.first().copied().unwrap_or((0, 1));
+                let mut array = options.device.staging(dtype, &[count as usize]);
+                reader.read_column_into(*column, (*by, first), &mut array)?;
+                Ok(options.device.adopt(array.into()))
             }
             Origin::Made(source) => {
                 let draw = Draw {
