@@ -1,7 +1,7 @@
 """Programs that are no dense product beside numpy, scipy and JAX: sorting, scatters, running sums, stencils, powers, reductions over the first index, loops over cells. Ratios are a
 peer's time over einc's: above 1, einc is faster.
 
-    EINC=target/release/einc python tests/peers/cliffs.py [sort] [scatter] [scan] [stencil] [columns] [places] [powers] [triangular] [groups] [lags] [experts] [factors] [bags] [transforms] [other] [cells]     all subjects without any
+    EINC=target/release/einc python tests/peers/cliffs.py [sort] [scatter] [scan] [stencil] [columns] [places] [powers] [triangular] [groups] [lags] [experts] [factors] [bags] [segments] [transforms] [other] [cells]     all subjects without any
     EIN_THREADS=1 EIN_PEER_CLOCK=processor python ...      processor time of one thread: the steadier measure on a busy machine
 
 A program is a loop, each round of which does the same on numbers that depend on the round, and what it takes is the difference between a run of many rounds
@@ -658,6 +658,60 @@ output s
         )
 
 
+def segments():
+    """Rows of a matrix in compressed form, whose starts and columns a program reads itself."""
+    from scipy import sparse
+
+    n, each, k = 100_000, 20, 16
+    matrix = sparse.random(n, n, each / n, "csr", np.float32, generator)
+    starts, col, v = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data
+    x, wide = generator.random(n, np.float32), generator.random((n, k), np.float32)
+    filled = np.flatnonzero(np.diff(starts))
+    for name, type_of_x, y, total, contestants in (
+        (
+            "times a vector",
+            f"f32[{n}]",
+            "y[i<N] = sum[e] where(starts[i] <= e and e < starts[i+1], v[e] * z[col[e]], 0.0)",
+            "q[i] = q[i] + y[i]",
+            {"scipy": lambda: matrix @ x},
+        ),
+        (
+            f"times {k} columns",
+            f"f32[{n}, {k}]",
+            f"y[i<N,c<{k}] = sum[e] where(starts[i] <= e and e < starts[i+1], v[e] * z[col[e],c], 0.0)",
+            "q[i,c] = q[i,c] + y[i,c]",
+            {"scipy": lambda: matrix @ wide},
+        ),
+        (
+            "largest terms",
+            f"f32[{n}]",
+            "y[i<N] = max[e] where(starts[i] <= e and e < starts[i+1], v[e] * z[col[e]], -inf)",
+            "q[i] = q[i] + y[i]",
+            {"numpy": lambda: np.maximum.reduceat(v * x[col], starts[filled])},
+        ),
+    ):
+        own = "i,c" if "c" in y.split("=")[0] else "i"
+        compare(
+            f"compressed rows of {len(v)} elements, {name}",
+            f"""const N = {n}
+input starts: i64[{n + 1}]
+input col: i64[{len(v)}]
+input v: f32[{len(v)}]
+input x: {type_of_x}
+repeat r < ROUNDS {{
+  state q: {type_of_x} = 0.0
+  z[{own}] = x[{own}] + f32(r)
+  {y}
+  next {total}
+}}
+s = sum[{own}] q[{own}]
+output s
+""",
+            {"starts": starts, "col": col, "v": v, "x": wide if own == "i,c" else x},
+            contestants,
+        )
+
+
 def transforms():
     """Fourier transforms of rows."""
     from scipy import fft
@@ -873,7 +927,7 @@ def peers_torch():
     return torch
 
 
-for subject in (sort, scatter, scan, stencil, columns, places, powers, triangular, groups, lags, experts, factors, bags, transforms, other, cells):
+for subject in (sort, scatter, scan, stencil, columns, places, powers, triangular, groups, lags, experts, factors, bags, segments, transforms, other, cells):
     if not sys.argv[1:] or subject.__name__ in sys.argv[1:]:
         print(subject.__name__)
         subject()

@@ -12,7 +12,6 @@ mod named;
 use crate::Chunk;
 use crate::looked::{Looked, Points};
 use crate::program::place_of;
-use crate::stream;
 use ein_array::Data;
 use ein_plan::schedule::access::{Place, StridedAccess, lie_but_one, merged};
 use ein_plan::schedule::leaves::value;
@@ -397,21 +396,6 @@ impl<'a, T: Value> Factor<'a, T> {
         match self {
             Factor::Read(elements) => elements.named(points, room),
             Factor::Constant(_) => None,
-        }
-    }
-
-    /// Asks for what is read of points that are looked at soon; behind the last one there may be none.
-    #[inline(always)]
-    pub(crate) fn ahead(&self, points: Range<usize>) {
-        let Factor::Read(elements) = self else {
-            return;
-        };
-        match (&elements.row, elements.shared, elements.at) {
-            (Some((looked, ..)), ..) => looked.ahead(points),
-            (None, 1, (first, 1)) => {
-                stream::ahead(elements.all, first + points.start..first + points.end);
-            }
-            _ => {}
         }
     }
 

@@ -8,7 +8,6 @@
 
 use crate::Chunk;
 use crate::program::place_of;
-use crate::stream;
 use ein_array::Data;
 use ein_plan::schedule::access::{Place, lie, merged};
 use ein_plan::{DType, Kernel, Node, NodeId};
@@ -235,15 +234,6 @@ impl<'a> Looked<'a> {
         }
     }
 
-    /// Asks for the numbers of points that are looked at soon, if they lie beside each other.
-    #[inline(always)]
-    pub(crate) fn ahead(&self, points: std::ops::Range<usize>) {
-        if let (first, 1) = self.at {
-            let soon = first + points.start..first + points.end;
-            each!(self.numbers, numbers => stream::ahead(numbers, soon));
-        }
-    }
-
     /// The numbers of some points as they lie, if they do beside each other.
     pub(crate) fn all(&self, points: std::ops::Range<usize>) -> Option<Numbers<'a>> {
         let (first, 1, None) = (self.at.0, self.at.1, &self.list) else {
@@ -258,7 +248,7 @@ impl<'a> Looked<'a> {
         })
     }
 
-    /// The numbers of some points in 32 bits, if they are no places in a list, and fit.
+    /// The numbers of some points in 32 bits, if they are no places in a list, and fit, also into `to`.
     #[inline(always)]
     pub(crate) fn narrowed<'t>(
         &self,
@@ -269,7 +259,7 @@ impl<'a> Looked<'a> {
             return None;
         }
         let (first, step) = self.at;
-        let to = &mut to[..points.len()];
+        let to = to.get_mut(..points.len())?;
         let mut fits = true;
         each!(self.numbers, numbers => {
             let own = numbers[first + points.start * step..].iter().step_by(step.max(1));

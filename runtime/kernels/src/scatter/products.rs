@@ -6,10 +6,9 @@
 //! ```text
 //! [v | e] sum w[e] * x[src[e]] if dst[e] == v   ->   for each e: table[dst[e]] += w[e] * x[src[e]]
 //! ```
-#![allow(unsafe_code)]
 
 use super::strips::{MOST_TABLES, grows, tables};
-use super::table::{ABREAST, GROWTH, Masked, Table, together};
+use super::table::{GROWTH, Table, together};
 use super::turns::Turns;
 use super::{Solved, Sums, parts};
 use crate::Chunk;
@@ -120,7 +119,7 @@ impl<'a> Products<'a> {
     }
 
     /// The products of all points by place; `None` if something is read outside, or places do not ascend.
-    fn reduced<T: Value + Into<A>, A: Masked + Send + Sync>(
+    fn reduced<T: Value + Into<A>, A: Copy + Send + Sync>(
         &self,
         factors: &[Factor<'a, T>],
         start: A,
@@ -143,29 +142,22 @@ impl<'a> Products<'a> {
     }
 
     /// Adds the products of some points to a table; `None` if something is read outside, or places do not ascend.
-    fn add<T: Value + Into<A>, A: Masked>(
+    fn add<T: Value + Into<A>, A: Copy>(
         &self,
         factors: &[Factor<'a, T>],
         points: Range<usize>,
         table: &mut Table<'_, A>,
         f: impl Fn(A, A) -> A + Copy,
     ) -> Option<()> {
-        let to = match &self.to {
-            Places::Listed(to) => to,
-            Places::InTurn(turns) => {
-                return wide::run(InTurn {
-                    factors,
-                    points,
-                    turns,
-                    table,
-                    add: f,
-                });
-            }
+        // What lies in the order of the points needs no room.
+        let step = match self.to {
+            Places::InTurn(_) if lie(factors, &points) => points.len().max(1),
+            _ => MOST,
         };
         let mut room = [T::ZERO; MOST];
         let mut rows = [0; MOST];
-        for from in points.clone().step_by(MOST) {
-            let points = from..points.end.min(from + MOST);
+        for from in points.clone().step_by(step) {
+            let points = from..points.end.min(from + step);
             let (values, last) = wide::run(LookUp {
                 factors,
                 points: points.clone(),
@@ -173,8 +165,7 @@ impl<'a> Products<'a> {
                 rows: &mut rows,
             })?;
             wide::run(Adding {
-                to,
-                start: self.solved.0,
+                products: self,
                 points,
                 values,
                 last,
@@ -283,83 +274,20 @@ fn multiplied<T: Value>(
     Some(())
 }
 
-/// So many elements, of which those that are not there are like the first one; `room` is for them.
-#[inline(always)]
-fn longer<'t, T: Copy>(elements: &'t [T], count: usize, room: &'t mut [T]) -> &'t [T] {
-    if elements.len() >= count || elements.is_empty() {
-        return elements;
-    }
-    let room = &mut room[..count];
-    room.fill(elements[0]);
-    room[..elements.len()].copy_from_slice(elements);
-    room
-}
-
-/// Products of points that are added to a table place by place.
-struct InTurn<'t, 'r, 'a, T, A, F> {
-    factors: &'t [Factor<'a, T>],
-    points: Range<usize>,
-    turns: &'t Turns<'a>,
-    table: &'t mut Table<'r, A>,
-    add: F,
-}
-
-impl<T, A, F> Job for InTurn<'_, '_, '_, T, A, F>
-where
-    T: Value + Into<A>,
-    A: Masked,
-    F: Fn(A, A) -> A + Copy,
-{
-    /// `None` if something is read outside, or a table has no room.
-    type Output = Option<()>;
-    #[inline(always)]
-    fn run<const BYTES: usize>(self) -> Option<()> {
-        let turns = self.turns;
-        let belong = |place, point| turns.end(place).saturating_sub(point);
-        let all = turns.points();
-        let mut room = [T::ZERO; MOST + ABREAST];
-        let mut rows = [0; MOST + ABREAST];
-        let (mut more_values, mut more_rows) = (room, rows);
-        let mut place = turns.place_of(self.points.start);
-        for from in self.points.clone().step_by(MOST) {
-            let points = from..self.points.end.min(from + MOST);
-            // Lanes beside the points of a place look at those of the next ones, as long as there are any.
-            let looked_at = points.start..all.min(points.end + ABREAST);
-            for factor in self.factors {
-                factor.ahead(looked_at.end..looked_at.end + MOST);
-            }
-            let (values, last) = LookUp {
-                factors: self.factors,
-                points: looked_at,
-                room: &mut room,
-                rows: &mut rows,
-            }
-            .run::<BYTES>()?;
-            let count = points.len() + ABREAST;
-            let values = longer(values, count, &mut more_values);
-            let points = (points, belong);
-            let Some(last) = last else {
-                let values = (values, values, |value, _| value);
-                place = (self.table).add_in_turn(place, points, values, self.add)?;
-                continue;
-            };
-            if !last.are_inside() {
-                return None;
-            }
-            // SAFETY: the rows are those that are inside, or like the first one of them.
-            let product = |value: T, row| value.times(unsafe { last.element_inside(row) });
-            let values = (values, longer(last.rows(), count, &mut more_rows), product);
-            place = (self.table).add_in_turn(place, points, values, self.add)?;
+/// Returns whether one factor lies in the order of these points, and the numbers of rows that name the other one.
+fn lie<T: Value>(factors: &[Factor<'_, T>], points: &Range<usize>) -> bool {
+    match factors {
+        [own, named] => {
+            let rows = named.named(points.clone(), &mut []);
+            own.beside(points.clone()).is_some() && rows.is_some()
         }
-        Some(())
+        _ => false,
     }
 }
 
 /// Products of some points, to be added to a table.
 struct Adding<'t, 'r, 'a, T, A, F> {
-    to: &'t Looked<'a>,
-    /// The first place.
-    start: i64,
+    products: &'t Products<'a>,
     points: Range<usize>,
     values: &'t [T],
     /// The factor that they lack.
@@ -396,9 +324,18 @@ impl<T: Value + Into<A>, A: Copy, F: Fn(A, A) -> A + Copy> Adding<'_, '_, '_, T,
     /// Adds what a function makes of each value and of what is beside it.
     #[inline(always)]
     fn each<B: Copy>(self, beside: &[B], made: impl Fn(T, B) -> T) -> Option<()> {
-        let (to, start) = (self.to, self.start);
+        let start = self.products.solved.0;
         let at = |place: i64| place.wrapping_sub(start) as usize;
         let values = (self.values, beside, made);
+        let to = match &self.products.to {
+            Places::Listed(to) => to,
+            Places::InTurn(turns) => {
+                let place = turns.place_of(self.points.start);
+                let belong = |place, point| turns.end(place).saturating_sub(point);
+                let points = (self.points, belong);
+                return self.table.add_in_turn(place, points, values, self.add);
+            }
+        };
         if let Some(places) = to.lying(self.points.clone()) {
             let places = places.iter().map(|place| at(i64::from(*place)));
             return self.table.add(places, values, self.add);

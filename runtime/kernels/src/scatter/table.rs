@@ -12,33 +12,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Places by which a table grows at least.
 pub(super) const GROWTH: usize = 1 << 12;
 
-/// Sums of a place that are made side by side where its points follow each other: one after the other, each would wait for the one before.
-pub(super) const ABREAST: usize = 4;
-
-/// The masks of lanes with a point, and of lanes without one.
-const MASKS: [u64; 2 * ABREAST] = [!0, !0, !0, !0, 0, 0, 0, 0];
-
-/// A number that a mask of its bits chooses, or another one.
-pub(super) trait Masked: Copy {
-    /// The number where the bits of the mask are set, else the other.
-    fn or(self, other: Self, mask: u64) -> Self;
-}
-
-impl Masked for f64 {
-    #[inline(always)]
-    fn or(self, other: f64, mask: u64) -> f64 {
-        f64::from_bits(self.to_bits() & mask | other.to_bits() & !mask)
-    }
-}
-
-impl Masked for i64 {
-    #[inline(always)]
-    fn or(self, other: i64, mask: u64) -> i64 {
-        let mask = mask as i64;
-        self & mask | other & !mask
-    }
-}
-
 /// Some neighbouring places of the output.
 pub(super) struct Table<'r, A> {
     /// The first place.
@@ -115,8 +88,7 @@ impl<'r, A: Copy> Table<'r, A> {
     }
 
     /// Adds values of points to the places that the points belong to, from `place` on, each made of an element of either list: a function says how many
-    /// of the points from a number on belong to a place. The lists are longer than there are points, by [`ABREAST`]. Returns the place of
-    /// the next point; `None` if a place is not there, and may not be.
+    /// of the points from a number on belong to a place. Returns `None` if a place is not there, and may not be.
     #[inline(always)]
     pub fn add_in_turn<L: Copy, R: Copy, T: Into<A>>(
         &mut self,
@@ -124,40 +96,22 @@ impl<'r, A: Copy> Table<'r, A> {
         (points, belong): (Range<usize>, impl Fn(usize, usize) -> usize),
         (left, right, value): (&[L], &[R], impl Fn(L, R) -> T),
         f: impl Fn(A, A) -> A,
-    ) -> Option<usize>
-    where
-        A: Masked,
-    {
+    ) -> Option<()> {
         let mut at = 0;
         while at < points.len() {
-            let all = belong(place, points.start + at);
-            let count = all.min(points.len() - at);
-            // How many turns there are is not known before, so that a processor guesses it wrong once for each place. It would guess as often again how many
-            // points the last turn has: lanes without one are computed, too, and masked.
-            let mut sums = [self.start; ABREAST];
-            let (full, rest) = (count - count % ABREAST, count % ABREAST);
-            let own = left[at..at + full].chunks_exact(ABREAST);
-            for (left, right) in own.zip(right[at..at + full].chunks_exact(ABREAST)) {
-                for lane in 0..ABREAST {
-                    sums[lane] = f(sums[lane], value(left[lane], right[lane]).into());
-                }
-            }
-            let own = at + full..at + full + ABREAST;
-            let (left, right) = (&left[own.clone()], &right[own]);
-            let there = &MASKS[ABREAST - rest..][..ABREAST];
-            for lane in 0..ABREAST {
-                let value = value(left[lane], right[lane]).into();
-                sums[lane] = f(sums[lane], value.or(self.start, there[lane]));
-            }
+            let count = belong(place, points.start + at).min(points.len() - at);
             if count > 0 {
-                let [a, b, c, d] = sums;
                 let sum = &mut self.at(place, 1)?[0];
-                *sum = f(*sum, f(f(a, c), f(b, d)));
+                let mut total = *sum;
+                for (left, right) in left[at..at + count].iter().zip(&right[at..at + count]) {
+                    total = f(total, value(*left, *right).into());
+                }
+                *sum = total;
             }
             at += count;
-            place += usize::from(count == all);
+            place += 1;
         }
-        Some(place)
+        Some(())
     }
 
     /// Stores the value of a place that is there, or is behind the output and has none.
