@@ -85,19 +85,24 @@ pub fn besides(kernel: &Kernel, scan: &Scan) -> Vec<NodeId> {
     conditions
 }
 
-/// `m < n`, `m <= n`, `m > n` or `m >= n` of a reduced index and an output index.
-pub fn comparison(kernel: &Kernel, condition: NodeId) -> Option<Scan> {
-    let graph = &kernel.graph;
+/// The smaller and the larger side of `a < b`, `a <= b`, `a > b` or `a >= b`, and whether they may be equal.
+pub(super) fn ordered(graph: &Graph, condition: NodeId) -> Option<(NodeId, NodeId, bool)> {
     let Node::Apply(function, sides) = graph.node(condition) else {
         return None;
     };
-    let (small, large, inclusive) = match function {
+    Some(match function {
         Function::Lt => (sides[0], sides[1], false),
         Function::Le => (sides[0], sides[1], true),
         Function::Gt => (sides[1], sides[0], false),
         Function::Ge => (sides[1], sides[0], true),
         _ => return None,
-    };
+    })
+}
+
+/// `m < n`, `m <= n`, `m > n` or `m >= n` of a reduced index and an output index.
+pub fn comparison(kernel: &Kernel, condition: NodeId) -> Option<Scan> {
+    let graph = &kernel.graph;
+    let (small, large, inclusive) = ordered(graph, condition)?;
     let (small, large) = (graph.as_index(small)?, graph.as_index(large)?);
     let is_output = |index: IndexId| index.0 < kernel.output_rank;
     let suffix = is_output(small);

@@ -8,7 +8,7 @@
 //! ```
 
 use super::facts::{Facts, MOST_INDICES};
-use super::guard::conjuncts;
+use super::guard::{conjuncts, ordered};
 use super::reason::Reason;
 use crate::{DType, Function, Graph, IndexId, Kernel, Node, NodeId, Operand, Reduction};
 use serde::{Deserialize, Serialize};
@@ -94,16 +94,7 @@ pub fn segments(kernel: &Kernel) -> Option<(Segments, Ends)> {
 /// and whether it is the first.
 fn end(kernel: &Kernel, condition: NodeId, index: IndexId) -> Option<(NodeId, i64, bool)> {
     let graph = &kernel.graph;
-    let Node::Apply(function, sides) = graph.node(condition) else {
-        return None;
-    };
-    let (small, large, inclusive) = match function {
-        Function::Lt => (sides[0], sides[1], false),
-        Function::Le => (sides[0], sides[1], true),
-        Function::Gt => (sides[1], sides[0], false),
-        Function::Ge => (sides[1], sides[0], true),
-        _ => return None,
-    };
+    let (small, large, inclusive) = ordered(graph, condition)?;
     if graph.dtype(small) != DType::I64 || graph.dtype(large) != DType::I64 {
         return None;
     }
