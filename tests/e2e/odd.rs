@@ -774,7 +774,8 @@ output h
 #[test]
 fn points_and_numbers_beyond_64_bits_are_counted_and_converted() {
     let text = "dim N = 3000000\ninput x: f64[N] = ones\nm = mean[i,j,k] x[i]*x[j]*x[k]\n\
-                s = sum[i<N,j<N,k<N] f64(1)\ny = u64(1e19)\nz = u64(1e30)\noutput m\noutput s\noutput y\noutput z\n";
-    let expected = "m = 1.0\ns = 2.7e+19\ny = 10000000000000000000\nz = 18446744073709551615\n";
+                s = sum[i<N,j<N,k<N] f64(1)\ny = u64(1e19)\nz = u64(1e30)\n\
+                h = u64(9.223372036854775808e18)\noutput m\noutput s\noutput y\noutput z\noutput h\n";
+    let expected = "m = 1.0\ns = 2.7e+19\ny = 10000000000000000000\nz = 18446744073709551615\nh = 9223372036854775808\n";
     assert_eq!(printed(&[("p.ein", text)]), expected);
 }

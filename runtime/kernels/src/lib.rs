@@ -183,12 +183,21 @@ pub fn execute(
         && ranges.iter().all(|(_, n)| *n > 0)
         && let Some(result) = segment_reduce::run(kernel, form, ranges, operands)
     {
-        return result;
+        return chosen(kernel, ranges, result?);
     }
     if let Some(result) = looped(kernel, &loops.kind, ranges, operands) {
         return Ok(result);
     }
     let result = drive::run(kernel, ranges, operands, options.fusion, memo)?;
+    chosen(kernel, ranges, result)
+}
+
+/// The result, or a fault where `argmax` or `argmin` found nothing to choose from.
+fn chosen(
+    kernel: &Kernel,
+    ranges: &[(u64, u64)],
+    result: Vec<Array>,
+) -> Result<Vec<Array>, KernelError> {
     match nothing_chosen(kernel, ranges, &result) {
         Some(point) => Err(KernelError {
             fault: Fault::NothingToChoose,

@@ -160,7 +160,8 @@ pub(crate) fn gathered(
     Some(vec![rows.run(kernel, rule, &shape, &[points])?])
 }
 
-/// A scatter into the outermost index, of which the points of each value follow those of the value before. `None` if its values are no products in the order of the points, or something is read outside. The operand that says where points go is not there.
+/// A scatter into the outermost index, of which the points of each value follow those of the value before. `None` if its values are no products in the
+/// order of the points, or something is read outside. The operand that says where points go is not there.
 pub(crate) fn in_turn(
     kernel: &Kernel,
     ranges: &[(u64, u64)],

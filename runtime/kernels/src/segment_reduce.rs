@@ -34,11 +34,13 @@ pub(crate) fn run(
     let (_, ends) = segments(kernel)?;
     let expanded = expanded(kernel, form, &ends);
     let in_turn = |turns| in_turn(expanded.as_ref()?, form, turns, ranges, operands);
-    if let Some(result) = as_they_lie(kernel, form, &ends, ranges, operands).and_then(in_turn) {
+    let lying = as_they_lie(kernel, form, &ends, ranges, operands);
+    if let Some(result) = lying.and_then(in_turn) {
         return Some(Ok(result));
     }
     let spans = spans(kernel, form, &ends, ranges, operands)?;
-    if let Some((first, ends)) = follow(&spans)
+    if lying.is_none()
+        && let Some((first, ends)) = follow(&spans)
         && let ends = Ends::I64(&ends)
         && let Some(result) = in_turn(Turns { first, ends })
     {

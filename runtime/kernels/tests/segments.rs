@@ -85,3 +85,21 @@ fn a_place_outside_is_the_fault_that_the_loops_find() {
         assert_eq!((error.fault, error.point), (fault, vec![8, 47]), "{text}");
     }
 }
+
+#[test]
+fn there_is_nothing_to_choose_from_in_an_empty_segment() {
+    let text =
+        "(i64[31], f32[200]) [i: 30 | e: 200] i64 = argmax a1[e] if and(a0[i] <= e, e < a0[i + 1])";
+    let kernel: Kernel = text.parse().unwrap();
+    let filled = owned(&kernel, |at| 6.0 * at as f64);
+    let ranges = [(0, 30), (0, 200)];
+    let loops = schedule(&kernel, &ranges, &chunks(&filled));
+    assert!(matches!(loops.kind, LoopKind::Segments(_)), "{kernel}");
+    reference::check(&kernel, &ranges, &filled);
+    let empty = owned(&kernel, start);
+    let error = run(&kernel, &ranges, &chunks(&empty), &Options::default()).unwrap_err();
+    assert_eq!(
+        (error.fault, error.point),
+        (Fault::NothingToChoose, vec![0])
+    );
+}

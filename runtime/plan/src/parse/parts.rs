@@ -288,10 +288,12 @@ impl Line<'_> {
         self.expect(",")?;
         let dtype = self.dtype()?;
         self.expect(",")?;
-        let column = match (self.eat_word("values"), self.eat_word("starts")) {
-            (true, _) => ListColumn::Values,
-            (_, true) => ListColumn::Starts,
-            _ => ListColumn::Positions(self.integer()?),
+        let column = if self.eat_word("values") {
+            ListColumn::Values
+        } else if self.eat_word("starts") {
+            ListColumn::Starts
+        } else {
+            ListColumn::Positions(self.integer()?)
         };
         let by = match self.eat_word("by") {
             true => self.integer()?,

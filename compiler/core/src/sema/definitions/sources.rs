@@ -132,8 +132,8 @@ impl<'a> Checker<'a> {
                 if dtype.is_integer() {
                     self.whole_ends(dtype, (x[0], x[1]), span)?;
                 } else if !(x[1] - x[0]).is_finite() {
-                    let message = "the ends of `uniform` must be finite numbers, and not so far apart that \
-                                   their distance is none";
+                    let message =
+                        "the ends of `uniform`, and their difference, must be finite numbers";
                     let here = format!("from {:e} to {:e}", x[0], x[1]);
                     (self.report).push(Diagnostic::error("E0207", message).at(span, here));
                     return None;

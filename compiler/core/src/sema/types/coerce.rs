@@ -407,7 +407,7 @@ impl Checker<'_> {
                     return Some(self.as_stored(computed, dtype));
                 }
                 if let Some(value) = self.arena.as_number(id) {
-                    if dtype == DType::U64 && value > i64::MAX as f64 {
+                    if dtype == DType::U64 && value >= i64::MAX as f64 {
                         return Some(self.unsigned_literal(value as u64));
                     }
                     let whole = self.arena.whole(Size::number(value as i64));
