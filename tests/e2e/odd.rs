@@ -779,3 +779,13 @@ fn points_and_numbers_beyond_64_bits_are_counted_and_converted() {
     let expected = "m = 1.0\ns = 2.7e+19\ny = 10000000000000000000\nz = 18446744073709551615\nh = 9223372036854775808\n";
     assert_eq!(printed(&[("p.ein", text)]), expected);
 }
+
+/// A truth value that leaves a reduction as it is says nothing about how many points there are.
+#[test]
+fn literals_that_decide_nothing_are_not_counted() {
+    let text = "a[i < 4] = all[k <= i] true\nb[i < 4] = any[k <= i] false\nc[i < 4] = any[k < i] true\n\
+                d[i < 4] = all[k < i] false\noutput a\noutput b\noutput c\noutput d\n";
+    let expected = "a = [true true true true]\nb = [false false false false]\nc = [false  true  true  true]\n\
+                    d = [ true false false false]\n";
+    assert_eq!(printed(&[("p.ein", text)]), expected);
+}

@@ -2,7 +2,7 @@
 //!
 //! The calls of a kernel are made matrix by matrix, in parallel over matrices. A matrix that several calls share is factored once, and
 //! their right sides are solved together. What an operation computes is in `ein-matrix`, for `argsort`, `sort` and `topk` in `order`, for
-//! `fft` in `fourier`, for `find` and `listed_dot` in `listed`.
+//! `fft` in `fourier`, for `find` and `listed_dot` in `listed`, for products of lists in `products`.
 //! Must not know plans.
 //!
 //! ```text
@@ -11,8 +11,10 @@
 
 mod fourier;
 mod listed;
+mod lists;
 mod order;
 mod ordered;
+mod products;
 mod quicksort;
 
 use crate::parallel;
@@ -21,7 +23,6 @@ use ein_array::{Array, Data};
 use ein_matrix::{Matrix, Problem, Real};
 use ein_plan::library::Argument;
 use ein_plan::{DType, Function, IndexId, Kernel, Library, Scalar};
-use std::borrow::Cow;
 
 /// Evaluates a kernel that is a library operation, on ranges of its indices.
 pub(crate) fn run(
@@ -40,13 +41,14 @@ pub(crate) fn run(
     match library.operation {
         Function::Argsort | Function::Sort | Function::Topk => return Ok(call.ordered(column)),
         Function::Find => return call.places(),
-        Function::ListedDot => {
-            return match kernel.output[0] {
-                DType::F64 => call.dots::<f64>(),
-                DType::F32 => call.dots::<f32>(),
-                DType::I32 => call.dots::<i32>(),
-                _ => call.dots::<i64>(),
-            };
+        Function::ListedPlaces => return Ok(call.places_of_product()),
+        Function::ListedDot | Function::ListedProduct | Function::ListedSums => {
+            return Ok(match kernel.output[0] {
+                DType::F64 => call.products::<f64>(),
+                DType::F32 => call.products::<f32>(),
+                DType::I32 => call.products::<i32>(),
+                _ => call.products::<i64>(),
+            });
         }
         _ => {}
     }
@@ -311,70 +313,6 @@ impl Call<'_> {
         for (number, row) in found.into_iter().enumerate() {
             writer.each(&point(number), |to, from| all[to] = row[from]);
         }
-    }
-
-    /// `find`, for all calls at once.
-    fn places(&self) -> Result<Array, KernelError> {
-        let places = listed::places(&self.numbers(0), &self.numbers(1));
-        Ok(self.of_calls(Data::I64(places)))
-    }
-
-    /// `listed_dot`, for all calls at once.
-    fn dots<T: listed::Summed>(&self) -> Result<Array, KernelError> {
-        let ends = [0, 3].map(|number| self.numbers(number));
-        let numbers = [6, 7].map(|number| self.numbers(number));
-        let values = |number: usize| match T::of(self.column(number)) {
-            Some(values) => Cow::Borrowed(values),
-            None => {
-                let all = self.column(number);
-                let value = |at: usize| T::constant(&all.get(at)).unwrap_or(T::ZERO);
-                Cow::Owned((0..all.len()).map(value).collect())
-            }
-        };
-        let count = self.library.positions.unwrap_or(0) as usize;
-        let rows = |number: usize| listed::Rows {
-            ends: &ends[number],
-            positions: listed::positions(self.column(3 * number + 1), count),
-            values: values(3 * number + 2),
-        };
-        let sums = listed::dots([&rows(0), &rows(1)], [&numbers[0], &numbers[1]], count);
-        Ok(self.of_calls(T::data(sums)))
-    }
-
-    /// The elements of an argument that is a list.
-    fn column(&self, number: usize) -> &Data {
-        let argument = &self.library.arguments[number];
-        self.operands[argument.operand as usize].columns[0].data()
-    }
-
-    /// The whole numbers of an argument: a list, or one for each call.
-    fn numbers(&self, number: usize) -> Cow<'_, [i64]> {
-        let argument = &self.library.arguments[number];
-        let chunk = &self.operands[argument.operand as usize];
-        let all = match argument.whole.is_empty() {
-            false => 0..chunk.columns[0].data().len(),
-            true => match (&argument.at[..], &self.library.batch[..]) {
-                (&[Some(index)], &[own]) if index == own => {
-                    let (start, length) = self.ranges[index.0 as usize];
-                    let first = (start - chunk.start[0]) as usize;
-                    first..first + length as usize
-                }
-                _ => {
-                    let points = self.points(&self.library.batch);
-                    let at = points.iter().map(|point| self.place(argument, point).0);
-                    return Cow::Owned(at.map(|at| whole(self.column(number), at)).collect());
-                }
-            },
-        };
-        match self.column(number) {
-            Data::I64(numbers) => Cow::Borrowed(&numbers[all]),
-            numbers => Cow::Owned(all.map(|at| whole(numbers, at)).collect()),
-        }
-    }
-
-    /// One element for each call.
-    fn of_calls(&self, data: Data) -> Array {
-        Array::new(self.shape(), data).expect("each call has one element")
     }
 
     /// Whether one call's result is the kernel's, element by element.

@@ -206,6 +206,13 @@ functions! {
     /// in it, positions, ascending in a row, and values. After two matrices come the numbers of the two rows, and how many positions there may
     /// be. Not in the language: products of sparse matrices are computed by it where few of their elements are read.
     ListedDot "listed_dot" 8 1;
+    /// Library: the row of a product of two matrices that are such lists, all elements of it. Its number is a batch index. Not in the language.
+    ListedProduct "listed_product" 6 1;
+    /// Library: the places at which a product of two such matrices may have an element, row by row, each once: the number of the row times that of
+    /// the columns, and the column. The result has room for more; it ends with the last place that there is. Values are not read. Not in the language.
+    ListedPlaces "listed_places" 4 1;
+    /// Library: the elements of such a product at these places. A place that stands there again has the value 0. Not in the language.
+    ListedSums "listed_sums" 7 1;
 }
 
 /// What `a % b` is of floating-point values: a - b floor(a / b) of the exact quotient, rounded once, with the sign of b also
@@ -275,6 +282,9 @@ impl Function {
                 | Fft
                 | Find
                 | ListedDot
+                | ListedProduct
+                | ListedPlaces
+                | ListedSums
         )
     }
 
@@ -332,7 +342,7 @@ impl Function {
             | Gt | Ge | BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight | Popcount | Select
             | Neg | Not | Relu | Abs | Sign | Floor | Ceil | Round | Stop | Within | Solve
             | Cholesky | Inv | Qr | Eigh | Eig | Svd | Logdet | Argsort | Sort | Topk | Lu
-            | Fft | Find | ListedDot => false,
+            | Fft | Find | ListedDot | ListedProduct | ListedPlaces | ListedSums => false,
         }
     }
 
@@ -351,16 +361,18 @@ impl Function {
             };
             let suits = match self {
                 Argsort | Sort | Topk => values.iter().all(|a| *a != DType::Bool),
-                Find => values.iter().all(|a| *a == DType::I64),
-                ListedDot => (values.iter().enumerate()).all(|(number, a)| match number {
-                    2 | 5 => *a != DType::Bool && *a == values[2],
-                    _ => *a == DType::I64,
-                }),
+                Find | ListedPlaces => values.iter().all(|a| *a == DType::I64),
+                ListedDot | ListedProduct | ListedSums => {
+                    (values.iter().enumerate()).all(|(number, a)| match number {
+                        2 | 5 => *a != DType::Bool && *a == values[2],
+                        _ => *a == DType::I64,
+                    })
+                }
                 _ => values.iter().all(|a| a.is_float() && *a == values[0]),
             };
             return match suits && indices.iter().all(|i| *i == DType::I64) {
-                true if matches!(self, Argsort | Topk | Find) => Ok(DType::I64),
-                true if self == ListedDot => Ok(values[2]),
+                true if matches!(self, Argsort | Topk | Find | ListedPlaces) => Ok(DType::I64),
+                true if matches!(self, ListedDot | ListedProduct | ListedSums) => Ok(values[2]),
                 true => Ok(values[0]),
                 false => wants("values of one type and indices"),
             };

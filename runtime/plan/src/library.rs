@@ -12,9 +12,12 @@
 //! (i64[900], i64[70]) [e: 70] i64 = find(a0[:1], a1[e])
 //! ```
 
+mod lists;
+
 use crate::dtype::{DType, Scalar};
 use crate::function::Function;
 use crate::kernel::{Graph, IndexId, Kernel, Node, NodeId};
+pub use lists::is_summed;
 
 /// What a kernel calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +30,7 @@ pub struct Library {
     pub own: Vec<IndexId>,
     /// The indices for each value of which there is a call, ascending.
     pub batch: Vec<IndexId>,
-    /// Of `listed_dot`: how many positions a row may have.
+    /// Of operations on lists of rows, but for `listed_product`: how many positions a row may have.
     pub positions: Option<u64>,
 }
 
@@ -77,7 +80,7 @@ impl Library {
         (extent(0), extent(1))
     }
 
-    /// Extents that the result has, as far as the operands say: `None` for `topk`.
+    /// Extents that the result has, if the operands say them.
     pub fn result(&self, kernel: &Kernel) -> Option<Vec<u64>> {
         let (m, n) = self.matrix(kernel, 0);
         let k = m.min(n);
@@ -92,6 +95,7 @@ impl Library {
             Function::Logdet | Function::Find | Function::ListedDot => vec![],
             Function::Argsort | Function::Sort => vec![m],
             Function::Fft => vec![2 * m],
+            Function::ListedSums => vec![self.matrix(kernel, 6).0],
             _ => return None,
         })
     }
@@ -127,21 +131,15 @@ impl Library {
             Function::Eigh => 9.0 * n * n * n,
             Function::Eig => 25.0 * n * n * n,
             Function::Svd => 20.0 * m * n * k,
-            Function::Fft | Function::Find | Function::ListedDot => 0.0,
+            Function::Fft | Function::Find => 0.0,
+            operation if lists::is_of_lists(operation) => 0.0,
             _ => 4.0 * m * m.max(2.0).log2(),
         };
         let rest = match self.operation {
             Function::Solve => 2.0 * n * n,
             Function::Fft => 5.0 * m * m.max(2.0).log2(),
             Function::Find => m.max(2.0).log2(),
-            // The rows that are listed are taken to be equally long.
-            Function::ListedDot => {
-                let of_row = |ends: usize| {
-                    let length = |argument| self.matrix(kernel, argument).0 as f64;
-                    length(ends + 1) / length(ends).max(1.0)
-                };
-                2.0 * (of_row(0) + of_row(3)).max(1.0)
-            }
+            operation if lists::is_of_lists(operation) => lists::flops(kernel, self),
             _ => 0.0,
         };
         (cubes, rest)
@@ -168,9 +166,8 @@ pub(crate) fn verify(kernel: &Kernel) -> Result<(), String> {
             Function::Argsort | Function::Topk => true,
             Function::Sort => is_result,
             Function::Find => stored.compute() == DType::I64,
-            Function::ListedDot if !matches!(number, 2 | 5) => stored.compute() == DType::I64,
-            Function::ListedDot => {
-                kernel.output == [stored.compute()] && is_summed(stored.compute())
+            operation if lists::is_of_lists(operation) => {
+                lists::suits(operation, number, stored, &kernel.output)
             }
             _ => matches!(stored, DType::F32 | DType::F64) && is_result,
         };
@@ -178,11 +175,8 @@ pub(crate) fn verify(kernel: &Kernel) -> Result<(), String> {
             return Err(format!("`{}` of {stored}", library.operation.name()));
         }
     }
-    if library.operation == Function::ListedDot {
-        let length = |argument: usize| library.matrix(kernel, argument).0;
-        if length(1) != length(2) || length(4) != length(5) || library.positions.is_none() {
-            return Err("a list of `listed_dot` has columns of several lengths, or it is not said how many positions there are".into());
-        }
+    if lists::is_of_lists(library.operation) {
+        lists::verify(kernel, &library)?;
     }
     let (rows, columns) = library.matrix(kernel, 0);
     let square = matches!(
@@ -218,16 +212,12 @@ pub(crate) fn verify(kernel: &Kernel) -> Result<(), String> {
             "`{}` gives {result:?} but its indices run over {extents:?}",
             library.operation.name()
         )),
-        None if extents.len() != 1 || extents[0] > rows => {
+        None if extents.len() != 1 => Err(format!("`{}` gives a vector", library.operation.name())),
+        None if library.operation == Function::Topk && extents[0] > rows => {
             Err("`topk` chooses from too few values".into())
         }
         _ => Ok(()),
     }
-}
-
-/// Returns whether `listed_dot` sums numbers of a type.
-pub const fn is_summed(dtype: DType) -> bool {
-    matches!(dtype, DType::F32 | DType::F64 | DType::I32 | DType::I64)
 }
 
 fn read(kernel: &Kernel) -> Result<Library, String> {
@@ -237,11 +227,12 @@ fn read(kernel: &Kernel) -> Result<Library, String> {
     let (values, own) = nodes
         .split_at_checked(operation.arity())
         .ok_or("a library operation has too few arguments")?;
-    let positions = match own {
-        [positions] if *operation == Function::ListedDot => number(&kernel.graph, *positions),
-        _ => None,
+    let (positions, own) = match own {
+        [positions, own @ ..] if lists::counts_positions(*operation) => {
+            (number(&kernel.graph, *positions), own)
+        }
+        own => (None, own),
     };
-    let own = if positions.is_some() { &[] } else { own };
     let own: Option<Vec<IndexId>> = own.iter().map(|id| kernel.graph.as_index(*id)).collect();
     let own = own.ok_or("an index of a library operation's result is none")?;
     let mut arguments = vec![];
@@ -255,6 +246,7 @@ fn read(kernel: &Kernel) -> Result<Library, String> {
             Function::Solve if number == 1 => dimensions == 1,
             Function::Find => dimensions == usize::from(number == 0),
             Function::ListedDot => dimensions == usize::from(number < 6),
+            operation if lists::is_of_lists(*operation) => dimensions == 1,
             _ => dimensions == 2,
         };
         if !suits {

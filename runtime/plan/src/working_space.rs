@@ -178,6 +178,33 @@ fn of_library(kernel: &Kernel, library: &Library, lengths: &[usize]) -> u64 {
             let bytes = marks.saturating_add(order.saturating_mul(8));
             return bytes.saturating_add(a.saturating_add(b).saturating_mul(4 + size));
         }
+        // A sum for each position, of each thread, and positions and values as they are looked up.
+        Function::ListedProduct | Function::ListedSums => {
+            let own = library.own.first();
+            let own = own.map_or(0, |own| kernel.indices[own.0 as usize].extent);
+            let sums = library.positions.unwrap_or(own).saturating_mul(8 * AT_ONCE);
+            let lists = library
+                .matrix(kernel, 1)
+                .0
+                .saturating_add(library.matrix(kernel, 4).0);
+            return sums.saturating_add(lists.saturating_mul(4 + size));
+        }
+        // A bit for each position, of each thread, and places row by row before they stand together.
+        Function::ListedPlaces => {
+            let marks = library
+                .positions
+                .unwrap_or(0)
+                .div_ceil(8)
+                .saturating_mul(AT_ONCE);
+            let lists = library
+                .matrix(kernel, 1)
+                .0
+                .saturating_add(library.matrix(kernel, 3).0);
+            let places = product(&library.own, lengths).saturating_mul(size);
+            return marks
+                .saturating_add(lists.saturating_mul(4))
+                .saturating_add(places);
+        }
         // Each number with where it stands, where they are sorted before they are looked for.
         Function::Find => return batch.saturating_mul(16),
         // `argsort`, `sort` and `topk` sort where the result of a call is.

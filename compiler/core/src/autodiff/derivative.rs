@@ -480,13 +480,13 @@ mod tests {
         use Function::*;
         let none = [
             FloorDiv, And, Or, Eq, Ne, Lt, Le, Gt, Ge, Select, Not, Sign, Floor, Ceil, Round, Stop,
-            Nextafter, Within, BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight, Popcount, Solve,
-            Cholesky, Inv, Lu, Qr, Eigh, Eig, Svd, Logdet, Argsort, Sort, Topk, Fft, Find,
-            ListedDot,
+            Nextafter, Within, BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight, Popcount,
         ];
+        // Library operations have rules of their own.
         for function in Function::ALL {
             let rows = ROWS.iter().filter(|(of, _)| of == function).count();
-            let expected = usize::from(!none.contains(function));
+            let has_row = !none.contains(function) && !function.is_library();
+            let expected = usize::from(has_row);
             assert_eq!(rows, expected, "{}", function.name());
         }
         for (function, rules) in ROWS {

@@ -134,13 +134,10 @@ fn one(
             _ => order.map(|at| Scalar::Int(at as i64)).collect(),
         });
     }
-    if matches!(library.operation, Function::Find | Function::ListedDot) {
+    if listed::is_of_lists(library.operation) {
         let columns = arguments.into_iter().map(|(_, _, elements)| elements);
         let columns: Vec<Vec<Scalar>> = columns.collect();
-        return Some(vec![match library.operation {
-            Function::Find => listed::find(&columns[0], columns[1][0]),
-            _ => listed::dot(kernel.output[0], &columns, library.positions.unwrap_or(0)),
-        }]);
+        return listed::call((kernel, library), point, &columns);
     }
     let matrices: Vec<Matrix> = arguments
         .into_iter()

@@ -216,7 +216,10 @@ fn whole(function: Function, a: i64, b: i64, dtype: DType) -> Result<i64, NoValu
         | Function::Lu
         | Function::Fft
         | Function::Find
-        | Function::ListedDot => not_of(function, "whole numbers"),
+        | Function::ListedDot
+        | Function::ListedProduct
+        | Function::ListedPlaces
+        | Function::ListedSums => not_of(function, "whole numbers"),
     })
 }
 
@@ -333,6 +336,9 @@ fn real(function: Function, a: f64, b: f64) -> f64 {
         | Function::Lu
         | Function::Fft
         | Function::Find
-        | Function::ListedDot => not_of(function, "real numbers"),
+        | Function::ListedDot
+        | Function::ListedProduct
+        | Function::ListedPlaces
+        | Function::ListedSums => not_of(function, "real numbers"),
     }
 }

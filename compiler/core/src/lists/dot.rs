@@ -20,14 +20,23 @@ mod sides;
 use self::sides::{Dot, Side};
 use super::statement::{OverList, both};
 use super::{Lists, PatternId, fill, written};
-use crate::einsum::TensorId;
 use crate::einsum::canonical::statement;
+use crate::einsum::{Statement, TensorId};
 use crate::rules::renamed;
 use ein_plan::library::{is_summed, whole};
+use ein_plan::source::position_type;
 use ein_plan::{DType, Function, Index, IndexId, Kernel, Node, NodeId, Origin, Reduction, Scalar};
 
 /// Positions that a row may have, at most: where each stands in the row is written down.
 const MOST_POSITIONS: u64 = u32::MAX as u64;
+
+/// An operation, its arguments (those that are read at indices, with these), how many positions there are, and the indices of its result.
+type Call<'a> = (
+    Function,
+    &'a [(TensorId, Option<&'a [IndexId]>)],
+    Option<u64>,
+    &'a [IndexId],
+);
 
 impl Lists {
     /// A sum of products of rows of two lists by way of what both list; `None` if it is none.
@@ -73,10 +82,24 @@ impl Lists {
             (&arguments, &rows),
             positions,
         );
+        let beside = (&fixed[..], &conditions[..]);
+        Some(self.with_factors((name, "dot", origin), (kernel, operands), call, beside))
+    }
+
+    /// A call's results multiplied with factors that depend on the output alone, and 0 where a condition does not hold.
+    fn with_factors(
+        &mut self,
+        (name, part, origin): (&str, &str, Origin),
+        (kernel, operands): (&Kernel, &[TensorId]),
+        call: Statement,
+        (fixed, conditions): (&[NodeId], &[NodeId]),
+    ) -> Statement {
         if fixed.is_empty() && conditions.is_empty() {
-            return Some(call);
+            return call;
         }
-        let dots = self.made(&format!("{name}.dot"), call, origin);
+        let rank = kernel.output_rank as usize;
+        let dtype = kernel.output[0];
+        let results = self.made(&format!("{name}.{part}"), call, origin);
         let indices = kernel.indices[..rank].to_vec();
         let shape = indices.iter().map(|index| index.extent).collect();
         let mut over = OverList {
@@ -90,9 +113,9 @@ impl Lists {
         };
         let at = (0..rank as u32).map(|index| over.index(IndexId(index)));
         let at = at.collect();
-        let mut root = over.read_at((dots, dtype, shape), at, None);
+        let mut root = over.read_at((results, dtype, shape), at, None);
         for factor in fixed {
-            let product = Node::Apply(Function::Mul, vec![factor, root]);
+            let product = Node::Apply(Function::Mul, vec![*factor, root]);
             root = over.kernel.graph.add(product, dtype);
         }
         let graph = &mut over.kernel.graph;
@@ -105,7 +128,7 @@ impl Lists {
             );
         }
         over.kernel.root = root;
-        Some(statement(over.kernel, &over.operands))
+        statement(over.kernel, &over.operands)
     }
 
     /// Where the rows of a side end in its list, and its positions by row.
@@ -115,15 +138,28 @@ impl Lists {
         let (rows, name) = (pattern.shape[by], self.name_of(side.pattern));
         let [of_row, of_along] = [by, side.along].map(|dim| pattern.position_type(dim).name());
         let (numbers, along) = (pattern.positions[by], pattern.positions[side.along]);
-        let counts = written(&format!(
-            "({of_row}[{count}]) [x: {rows} | f: {count}] i64 = sum 1 if x == a0[f]"
-        ));
-        let counts = statement(counts, &[numbers]);
-        let counts = self.made(&format!("{name}.count"), counts, origin);
-        let ends = written(&format!(
-            "(i64[{rows}]) [x: {rows} | y: {rows}] i64 = sum a0[y] if y <= x"
-        ));
-        let ends = self.made(&format!("{name}.ends"), statement(ends, &[counts]), origin);
+        let ends = match self.starts(side.pattern, by) {
+            Some(starts) => {
+                let stored = position_type(count + 1).name();
+                let ends = written(&format!(
+                    "({stored}[{}]) [x: {rows}] i64 = a0[x + 1]",
+                    rows + 1
+                ));
+                statement(ends, &[starts])
+            }
+            None => {
+                let counts = written(&format!(
+                    "({of_row}[{count}]) [x: {rows} | f: {count}] i64 = sum 1 if x == a0[f]"
+                ));
+                let counts = statement(counts, &[numbers]);
+                let counts = self.made(&format!("{name}.count"), counts, origin);
+                let ends = written(&format!(
+                    "(i64[{rows}]) [x: {rows} | y: {rows}] i64 = sum a0[y] if y <= x"
+                ));
+                statement(ends, &[counts])
+            }
+        };
+        let ends = self.made(&format!("{name}.ends"), ends, origin);
         let along = match self.order(side, origin) {
             None => along,
             Some(order) => {
@@ -135,6 +171,20 @@ impl Lists {
             }
         };
         [ends, along]
+    }
+
+    /// Where each row starts in the list of an input, if that is in the order of its rows.
+    fn starts(&mut self, pattern: PatternId, by: usize) -> Option<TensorId> {
+        if let Some(known) = self.starts.get(&pattern) {
+            return (by == 0).then_some(*known);
+        }
+        let own = self.pattern(pattern);
+        own.listing.as_ref().filter(|_| by == 0)?;
+        let numbers = self.rewriting.result().tensor(own.positions[0]);
+        let starts = super::starts::of_column(numbers, own.shape[0])?;
+        let starts = self.rewriting.add(starts);
+        self.starts.insert(pattern, starts);
+        Some(starts)
     }
 
     /// The places of a side's list by row, where that is another order than its own.
@@ -315,25 +365,46 @@ impl Lists {
         dtype: DType,
         (lists, rows): (&[TensorId], &[(TensorId, Vec<IndexId>)]),
         positions: u64,
-    ) -> (Kernel, Vec<TensorId>) {
+    ) -> Statement {
+        let lists = lists.iter().map(|list| (*list, None));
+        let rows = rows.iter().map(|(rows, at)| (*rows, Some(&at[..])));
+        let arguments: Vec<_> = lists.chain(rows).collect();
+        let call = (
+            Function::ListedDot,
+            &arguments[..],
+            Some(positions),
+            &[][..],
+        );
+        self.call_of(indices, dtype, call)
+    }
+
+    /// The call of an operation on lists: each argument is read whole or at indices; some indices are those of the result.
+    fn call_of(
+        &self,
+        indices: &[Index],
+        dtype: DType,
+        (operation, arguments, positions, own): Call<'_>,
+    ) -> Statement {
         let rank = indices.len() as u32;
         let mut over = OverList::new(indices.to_vec(), rank, dtype, IndexId(0));
         let whole = whole(&mut over.kernel.graph, 1);
-        let mut arguments = vec![];
-        let lists = lists.iter().map(|list| (*list, None));
-        for (tensor, at) in lists.chain(rows.iter().map(|(rows, at)| (*rows, Some(at)))) {
-            let own = self.rewriting.result().tensor(tensor);
+        let mut nodes = vec![];
+        for (tensor, at) in arguments {
+            let read = self.rewriting.result().tensor(*tensor);
             let positions = match at {
                 None => vec![whole],
                 Some(at) => at.iter().map(|index| over.index(*index)).collect(),
             };
-            let of = (tensor, own.dtype, own.shape.clone());
-            arguments.push(over.read_at(of, positions, None));
+            let of = (*tensor, read.dtype, read.shape.clone());
+            nodes.push(over.read_at(of, positions, None));
         }
-        let positions = Scalar::Int(i64::try_from(positions).unwrap_or(i64::MAX));
+        if let Some(positions) = positions {
+            let positions = Scalar::Int(i64::try_from(positions).unwrap_or(i64::MAX));
+            nodes.push(over.kernel.graph.add(Node::Constant(positions), DType::I64));
+        }
+        nodes.extend(own.iter().map(|index| over.index(*index)));
         let graph = &mut over.kernel.graph;
-        arguments.push(graph.add(Node::Constant(positions), DType::I64));
-        over.kernel.root = graph.add(Node::Apply(Function::ListedDot, arguments), dtype);
+        over.kernel.root = graph.add(Node::Apply(operation, nodes), dtype);
         statement(over.kernel, &over.operands)
     }
 

@@ -54,6 +54,7 @@ pub fn with_lists(program: &Program, listed: &BTreeMap<String, Listing>) -> Prog
         lists: BTreeMap::new(),
         at_places: BTreeMap::new(),
         before: BTreeMap::new(),
+        starts: BTreeMap::new(),
         made: HashMap::new(),
     };
     for (old, tensor) in (0..).map(TensorId).zip(&program.tensors) {
@@ -285,6 +286,8 @@ struct Lists {
     at_places: BTreeMap<(TensorId, PatternId, Vec<Option<usize>>), TensorId>,
     /// The statements over all elements in the place of which are statements over lists, by tensor.
     before: BTreeMap<TensorId, (Kernel, Vec<TensorId>)>,
+    /// Where the rows of an input's list start, by pattern.
+    starts: BTreeMap<PatternId, TensorId>,
     /// Statements that several may read.
     made: HashMap<(Kernel, Vec<TensorId>), TensorId>,
 }
@@ -409,6 +412,9 @@ impl Lists {
     ) -> Statement {
         if let Some(terms) = self.in_terms(about, kernel, operands) {
             return terms;
+        }
+        if let Some(rows) = self.rows_of_product(about, kernel, operands) {
+            return rows;
         }
         let named = self.named(about, kernel, operands);
         let (mut kernel, mut operands) = named.unwrap_or((kernel.clone(), operands.to_vec()));

@@ -33,7 +33,14 @@ pub(super) fn between(program: &Program) -> Program {
             && let Some(found) = Rows::of(kernel, operands, rewriting.result())
         {
             let key = (found.tensor.name.clone(), found.rows);
-            let starts = *(made.entry(key)).or_insert_with(|| rewriting.add(found.tensor.clone()));
+            let starts = *(made.entry(key)).or_insert_with(|| {
+                {
+                    let known = (0..).map(TensorId).zip(&rewriting.result().tensors);
+                    let mut known = known.filter(|(_, tensor)| **tensor == found.tensor);
+                    known.next().map(|(id, _)| id)
+                }
+                .unwrap_or_else(|| rewriting.add(found.tensor.clone()))
+            });
             (*kernel, *operands) = found.statement(kernel, operands, starts);
         }
         rewriting.place(old, tensor);
@@ -43,6 +50,33 @@ pub(super) fn between(program: &Program) -> Program {
         false => (rewriting.finish().needed().arranged())
             .expect("a sum from start to start reads what it read before, and the starts"),
     }
+}
+
+/// The tensor that tells where each of so many rows starts in a list, which has the rows' numbers in this column, ascending.
+pub(super) fn of_column(numbers: &Tensor, rows: u64) -> Option<Tensor> {
+    let Definition::Source(source) = &numbers.definition else {
+        return None;
+    };
+    let mut source = source.clone();
+    let Source::Listed {
+        tensor, column, by, ..
+    } = &mut source
+    else {
+        return None;
+    };
+    if *column != ListColumn::Positions(*by) {
+        return None;
+    }
+    *column = ListColumn::Starts;
+    Some(Tensor {
+        name: format!("{tensor}.starts{by}"),
+        dtype: position_type(numbers.shape.first()? + 1),
+        shape: vec![rows + 1],
+        role: Role::Hidden,
+        definition: Definition::Source(source),
+        block: None,
+        origin: numbers.origin,
+    })
 }
 
 /// The rows of a list that a sum goes through, by where they start.
@@ -64,31 +98,12 @@ impl Rows {
             return None;
         };
         let listed = program.tensor(operands[*operand as usize]);
-        let Definition::Source(source) = &listed.definition else {
-            return None;
-        };
-        let mut source = source.clone();
-        let Source::Listed {
-            tensor, column, by, ..
-        } = &mut source
-        else {
-            return None;
-        };
         let in_turn = kernel.graph.as_index(positions[0]) == Some(IndexId(1))
             && listed.shape == [element.extent];
-        if *column != ListColumn::Positions(*by) || !in_turn || row.extent >= element.extent {
+        if !in_turn || row.extent >= element.extent {
             return None;
         }
-        *column = ListColumn::Starts;
-        let tensor = Tensor {
-            name: format!("{tensor}.starts{by}"),
-            dtype: position_type(element.extent + 1),
-            shape: vec![row.extent + 1],
-            role: Role::Hidden,
-            definition: Definition::Source(source),
-            block: None,
-            origin: listed.origin,
-        };
+        let tensor = of_column(listed, row.extent)?;
         let rows = row.extent;
         Some(Rows { tensor, rows })
     }

@@ -144,6 +144,10 @@ impl Lists {
         list: &List,
     ) -> Option<(Kernel, Vec<TensorId>)> {
         let dtype = kernel.output[0];
+        // All elements of a product are computed by row.
+        if self.pattern(list.pattern).is_product {
+            return None;
+        }
         if dtype == DType::Bool || !fill::is_same(list.fill, fill::zero(dtype)) {
             return None;
         }

@@ -63,9 +63,14 @@ fn chosen_last(kernel: &Kernel) -> Option<Kernel> {
 
 /// How many points of a group meet the condition of `any`, or do not meet that of `all`.
 fn truths(kernel: &Kernel) -> Option<Kernel> {
-    let truth = matches!(kernel.reduction?, Reduction::Any | Reduction::All);
-    let mut found = guarded(kernel).filter(|_| truth && kernel.finish)?;
-    matches!(found.graph.node(found.root), Node::Constant(_)).then_some(())?;
+    // A point with the other truth value changes nothing.
+    let decides = match kernel.reduction? {
+        Reduction::Any => Scalar::Bool(true),
+        Reduction::All => Scalar::Bool(false),
+        _ => return None,
+    };
+    let mut found = guarded(kernel).filter(|_| kernel.finish)?;
+    (*found.graph.node(found.root) == Node::Constant(decides)).then_some(())?;
     number(&mut found);
     is_of_groups(&found).then_some(found)
 }

@@ -137,8 +137,17 @@ fn input(tensor: &Tensor, shape: &[u64], count: u64) -> Values {
 }
 
 /// Both programs give the same, of inputs of a shape of which `A` lists seven elements.
-fn assert_same((dense, lists): (&Program, &Program), shape: &[u64], about: &str) {
-    let of = |program: &Program| interpret(program, &|tensor| input(tensor, shape, 7)).unwrap();
+fn assert_same(programs: (&Program, &Program), shape: &[u64], about: &str) {
+    assert_same_of(programs, (shape, 7), about);
+}
+
+/// So for lists of so many elements.
+fn assert_same_of(
+    (dense, lists): (&Program, &Program),
+    (shape, count): (&[u64], u64),
+    about: &str,
+) {
+    let of = |program: &Program| interpret(program, &|tensor| input(tensor, shape, count)).unwrap();
     for (a, b) in of(dense).iter().zip(&of(lists)) {
         for (x, y) in a.data.iter().zip(&b.data) {
             let (x, y) = (x.as_f64(), y.as_f64());

@@ -29,8 +29,7 @@ fn rows_of_two_lists_meet_at_the_places_of_a_third() {
     hidden A.order: i64[5] = [f: 5] argsort(A.at1[:1], f)
     hidden A.along: u32[5] = [f: 5] A.at0[A.order[f]]
     hidden A.terms: f32[5] = [f: 5] A.values[A.order[f]]
-    hidden A.count.1: i64[18] = [x: 18 | f: 5] sum 1 if x == A.at0[f]
-    hidden A.ends.1: i64[18] = [x: 18 | y: 18] sum A.count.1[y] if y <= x
+    hidden A.ends.1: i64[18] = [x: 18] A.starts0[x + 1]
     hidden t.place: f32[5] = [e: 5] listed_dot(A.ends[:1], A.along[:1], A.terms[:1], A.ends.1[:1], A.at1[:1], A.values[:1], A.at0[e], A.at1[e], 18)
     t: f32[] = [| e: 5] sum A.values[e] * t.place[e]
     output t
@@ -40,10 +39,8 @@ fn rows_of_two_lists_meet_at_the_places_of_a_third() {
         "C: f32[18, 18] = [i: 18, j: 18 | k: 18] sum A[i, k] * (B[j, k] * B[j, k]) * 3.0\n\
          y: f32[18] = [i: 18 | j: 18] sum B[j, i] * C[i, j]\noutput y"
     ), @r#"
-    hidden A.count: i64[18] = [x: 18 | f: 5] sum 1 if x == A.at0[f]
-    hidden A.ends: i64[18] = [x: 18 | y: 18] sum A.count[y] if y <= x
-    hidden B.count: i64[18] = [x: 18 | f: 7] sum 1 if x == B.at0[f]
-    hidden B.ends: i64[18] = [x: 18 | y: 18] sum B.count[y] if y <= x
+    hidden A.ends: i64[18] = [x: 18] A.starts0[x + 1]
+    hidden B.ends: i64[18] = [x: 18] B.starts0[x + 1]
     hidden B.terms: f32[7] = [f: 7] B.values[f] * B.values[f]
     hidden C.dot: f32[7] = [e: 7] listed_dot(A.ends[:1], A.at1[:1], A.values[:1], B.ends[:1], B.at1[:1], B.terms[:1], B.at1[e], B.at0[e], 18)
     hidden C.values: f32[7] = [e: 7] 3.0 * C.dot[e]
@@ -58,8 +55,7 @@ fn conditions_leave_out_elements_of_a_row() {
     insta::assert_snapshot!(met(
         "t: f32[] = [ | i: 18, j: 18, k: 18] sum where(and(i < j, j < k), A[i, j] * A[j, k] * A[i, k], 0.0)\noutput t"
     ), @r#"
-    hidden A.count: i64[18] = [x: 18 | f: 5] sum 1 if x == A.at0[f]
-    hidden A.ends: i64[18] = [x: 18 | y: 18] sum A.count[y] if y <= x
+    hidden A.ends: i64[18] = [x: 18] A.starts0[x + 1]
     hidden A.kept: u32[5] = [f: 5] where(A.at0[f] < A.at1[f], A.at1[f], 18)
     hidden t.dot: f32[5] = [e: 5] listed_dot(A.ends[:1], A.at1[:1], A.values[:1], A.ends[:1], A.kept[:1], A.values[:1], A.at0[e], A.at1[e], 18)
     hidden t.place: f32[5] = [e: 5] where(A.at0[e] < A.at1[e], A.values[e] * t.dot[e], 0.0)

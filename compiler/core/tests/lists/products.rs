@@ -1,6 +1,6 @@
 //! Products of two lists that have a list: their text, and their values.
 
-use super::{assert_same, needed, places, program};
+use super::{assert_same, assert_same_of, needed, places, program};
 use ein_plan::source::Listing;
 use einc_core::einsum::{Program, verify::verify};
 use einc_core::lists::with_lists;
@@ -10,9 +10,13 @@ const SIDE: u64 = 60;
 
 /// The program over lists of seven elements of `A` and nine of `B`, of which each row and column is counted.
 fn over_counted_lists(program: &Program) -> Program {
+    over_lists_of(7, program)
+}
+
+fn over_lists_of(count: u64, program: &Program) -> Program {
     let listing = |name: &str| {
         let mut dims = vec![vec![0; SIDE as usize]; 2];
-        for place in places(name, 7, SIDE * SIDE) {
+        for place in places(name, count, SIDE * SIDE) {
             dims[0][(place / SIDE) as usize] += 1;
             dims[1][(place % SIDE) as usize] += 1;
         }
@@ -31,28 +35,14 @@ fn elements_meet_rows() {
         y: f32[60] = [i: 60 | j: 60] sum tanh(C[i, j]) * x[j]\noutput y";
     insta::assert_snapshot!(over_counted_lists(&program(text)), @r#"
     hidden A.values: f32[7] = listed("A", f32, values, unbound)
-    hidden A.at0: u32[7] = listed("A", f32, 0, unbound)
     hidden A.at1: u32[7] = listed("A", f32, 1, unbound)
     input x: f32[60] = unbound
-    hidden A.count: i64[60] = [x: 60 | f: 7] sum 1 if x == A.at0[f]
-    hidden A.ends: i64[60] = [x: 60 | y: 60] sum A.count[y] if y <= x
-    hidden C.meets: i64[7] = [e: 7] A.ends[A.at1[e]] - A.ends[A.at1[e] - 1] else 0
-    hidden C.upto: i64[7] = [e: 7 | y: 7] sum C.meets[y] if y <= e
-    hidden C.first: i64[7] = [p: 7 | e: 7] max e if p == C.upto[e] - C.meets[e]
-    hidden C.one: i64[7] = [p: 7 | q: 7] max C.first[q] if q <= p
-    hidden C.other: i64[7] = [p: 7] p + A.ends[A.at1[C.one[p]] else 0] else 0 - C.upto[C.one[p]] else 0
-    hidden C.key: i64[7] = [p: 7] where(p < C.upto[6], A.at0[C.one[p]] else 0 * 60 + A.at1[C.other[p]] else 0, 3599)
-    hidden C.product: f32[7] = [p: 7] where(p < C.upto[6], A.values[C.one[p]] else 0.0 * A.values[C.other[p]] else 0.0, 0.0)
-    hidden C.order: i64[7] = [p: 7] argsort(C.key[:1], p)
-    hidden C.sorted: i64[7] = [p: 7] C.key[C.order[p]] else 0
-    hidden C.begins: i64[7] = [p: 7] where(C.sorted[p] == C.sorted[p - 1] else -1, 0, 1)
-    hidden C.number: i64[7] = [p: 7 | q: 7] sum C.begins[q] if q <= p
-    hidden C.element: i64[7] = [p: 7] C.number[p] - 1
-    hidden C.values: f32[7] = [e: 7 | p: 7] sum C.product[C.order[p]] else 0.0 if e == C.element[p]
-    hidden C.most: i64[7] = [e: 7 | p: 7] max C.sorted[p] if e == C.element[p]
-    hidden C.at: i64[7] = [e: 7] where(C.most[e] < 0, 3599, C.most[e])
-    hidden C.at0: u32[7] = [e: 7] floordiv(C.at[e], 60)
-    hidden C.at1: u32[7] = [e: 7] rem(C.at[e], 60)
+    hidden A.starts0: u32[61] = listed("A", f32, starts, unbound)
+    hidden A.ends: i64[60] = [x: 60] A.starts0[x + 1]
+    hidden C.places: i64[7] = [p: 7] listed_places(A.ends[:1], A.at1[:1], A.ends[:1], A.at1[:1], 60, p)
+    hidden C.values: f32[7] = [e: 7] listed_sums(A.ends[:1], A.at1[:1], A.values[:1], A.ends[:1], A.at1[:1], A.values[:1], C.places[:1], 60, e)
+    hidden C.at0: u32[7] = [e: 7] floordiv(C.places[e], 60)
+    hidden C.at1: u32[7] = [e: 7] rem(C.places[e], 60)
     y: f32[60] = [i: 60 | e: 7] sum tanh(C.values[e]) * x[C.at1[e]] if and(i == C.at0[e], C.values[e] != 0.0)
     output y
     "#);
@@ -114,11 +104,52 @@ fn products_have_their_values() {
         );
         let dense = needed(&text);
         let lists = over_counted_lists(&dense);
-        let has_list = lists
-            .tensors
-            .iter()
-            .any(|tensor| tensor.name == "C.product");
+        let has_list = lists.tensors.iter().any(|tensor| tensor.name == "C.places");
         assert_eq!(has_list, is_over, "{lists}");
         assert_same((&dense, &lists), &[SIDE, SIDE], statement);
+    }
+}
+
+#[test]
+fn a_product_of_many_elements_is_computed_by_row() {
+    let text = |statement: &str| {
+        format!(
+            "input A: f32[60, 60] = unbound\ninput B: f32[60, 60] = unbound\ninput d: f32[60] = unbound\n{statement}\noutput C"
+        )
+    };
+    let product = "C: f32[60, 60] = [i: 60, j: 60 | k: 60] sum A[i, k] * B[j, k] * d[i]";
+    let lists = over_lists_of(130, &needed(&text(product)));
+    insta::assert_snapshot!(lists, @r#"
+    hidden A.values: f32[130] = listed("A", f32, values, unbound)
+    hidden A.at1: u32[130] = listed("A", f32, 1, unbound)
+    hidden B.values: f32[132] = listed("B", f32, values, unbound)
+    hidden B.at0: u32[132] = listed("B", f32, 0, unbound)
+    hidden B.at1: u32[132] = listed("B", f32, 1, unbound)
+    input d: f32[60] = unbound
+    hidden A.starts0: u32[61] = listed("A", f32, starts, unbound)
+    hidden A.ends: i64[60] = [x: 60] A.starts0[x + 1]
+    hidden B.count: i64[60] = [x: 60 | f: 132] sum 1 if x == B.at1[f]
+    hidden B.ends: i64[60] = [x: 60 | y: 60] sum B.count[y] if y <= x
+    hidden B.order: i64[132] = [f: 132] argsort(B.at1[:1], f)
+    hidden B.along: u32[132] = [f: 132] B.at0[B.order[f]]
+    hidden B.terms: f32[132] = [f: 132] B.values[B.order[f]]
+    hidden C.product: f32[60, 60] = [i: 60, j: 60] listed_product(A.ends[:1], A.at1[:1], A.values[:1], B.ends[:1], B.along[:1], B.terms[:1], j)
+    C: f32[60, 60] = [i: 60, j: 60] d[i] * C.product[i, j]
+    output C
+    "#);
+    for statement in [
+        product,
+        "C: f32[60, 60] = [i: 60, j: 60 | k: 60] sum A[k, i] * d[k] * B[k, j]",
+        "C: f32[60, 60] = [j: 60, i: 60 | k: 60] sum B[i, k] * A[k, j]",
+        "C: f32[60, 60] = [i: 60, j: 60 | k: 60] sum tanh(A[i, k]) * (B[k, j] / 2.0)",
+    ] {
+        let dense = needed(&text(statement));
+        let lists = over_lists_of(130, &dense);
+        let text = lists.to_string();
+        assert!(
+            text.contains("listed_product(") && !text.contains("listed_places("),
+            "{text}"
+        );
+        assert_same_of((&dense, &lists), (&[SIDE, SIDE], 130), statement);
     }
 }

@@ -110,7 +110,7 @@ pub(super) struct Rows<'a, T: Clone> {
 
 impl<T: Clone> Rows<'_, T> {
     /// Where a row lies in the list: nowhere, if there is no such row.
-    fn range(&self, row: i64) -> Range<usize> {
+    pub(super) fn range(&self, row: i64) -> Range<usize> {
         let Some(end) = usize::try_from(row).ok().and_then(|row| self.ends.get(row)) else {
             return 0..0;
         };
@@ -123,7 +123,7 @@ impl<T: Clone> Rows<'_, T> {
 }
 
 /// Numbers that are multiplied and added up.
-pub(super) trait Summed: Value {
+pub(super) trait Summed: Value + Default {
     type Sum: Copy + Default + Send;
     fn plus(sum: Self::Sum, term: Self) -> Self::Sum;
     fn stored(sum: Self::Sum) -> Self;

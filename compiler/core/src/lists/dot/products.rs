@@ -1,27 +1,33 @@
-//! Products of two lists that have a list themselves: each element of one meets a row of the other.
+//! Products of two lists: each element of one meets a row of the other.
 //!
-//! There is a place for every term; terms are sorted by the number of their element, and those of one element are added. How many terms there may be is
-//! known from how many elements the positions along the summed index list. Places without a term are the last element's, with the value 0. Must not know
-//! which statements go over a list.
+//! A row of such a product is computed whole. If few elements of the product are not 0, it has a list itself, as far as it is known from how many
+//! elements the positions along the summed index list: the places at which terms meet, each once, and the sums there. Places without a term are the last
+//! element's, with the value 0. Must not know which statements go over a list.
 //!
 //! ```text
 //! C: f32[9, 9] = [i: 9, j: 9 | k: 9] sum A[i, k] * B[k, j]         with 5 elements of A and 6 of B listed, which meet 8 times at most
 //!
-//! C.upto: i64[5]      how many terms the elements of A have, up to each; C.first: i64[8]   the element of A whose terms begin here
-//! C.one: i64[8]       the element of A of each term                C.other: i64[8]     that of B
-//! C.key: i64[8]       the number of the element of C               C.product: f32[8]   the term
-//! C.order: i64[8]     the order of the keys, which gives C.at, and the elements that they count, C.element
-//! C.values: f32[8] = [e: 8 | p: 8] sum C.product[C.order[p]] if e == C.element[p]
+//! C: f32[9, 9] = [i: 9, j: 9] listed_product(A.ends[:1], A.at1[:1], A.values[:1], B.ends[:1], B.at1[:1], B.values[:1], j)
+//!
+//! C.places: i64[8] = [p: 8] listed_places(A.ends[:1], A.at1[:1], B.ends[:1], B.at1[:1], 9, p)
+//! C.values: f32[8] = [e: 8] listed_sums(A.ends[:1], A.at1[:1], A.values[:1], B.ends[:1], B.at1[:1], B.values[:1], C.places[:1], 9, e)
 //! ```
 
 use super::sides::{Dot, Side};
-use crate::einsum::TensorId;
 use crate::einsum::canonical::statement;
+use crate::einsum::{Statement, TensorId};
 use crate::lists::statement::OverList;
-use crate::lists::{List, Lists, Pattern, PatternId, SPARSE, fill, written};
+use crate::lists::{List, Lists, Pattern, PatternId, fill, written};
 use crate::rules::{may_fault, times};
+use ein_plan::library::is_summed;
 use ein_plan::source::position_type;
-use ein_plan::{DType, Function, IndexId, Kernel, Node, NodeId, Origin, Reduction};
+use ein_plan::{DType, Function, Index, IndexId, Kernel, Node, NodeId, Origin, Reduction};
+
+/// A product has a list if it has at least so many elements for each term. The list of a term takes three times the bytes of an element, and what
+/// reads it gathers.
+const FEW: u64 = 8;
+/// A row of a list is multiplied with all elements of another row in the time in which a term of two lists is found and added, if those are so many.
+const DENSE: u64 = 8;
 
 /// A product of two lists.
 struct Product {
@@ -37,6 +43,14 @@ struct Product {
     terms: u64,
 }
 
+impl Product {
+    /// Returns whether few elements are not 0.
+    fn is_list(&self) -> bool {
+        let [rows, columns] = self.shape;
+        self.terms.saturating_mul(FEW) <= rows.saturating_mul(columns)
+    }
+}
+
 impl Lists {
     /// The list of a product of two matrices of which few elements are listed.
     pub(in crate::lists) fn multiplied(
@@ -45,8 +59,10 @@ impl Lists {
         (kernel, operands): (&Kernel, &[TensorId]),
     ) -> Option<List> {
         let product = self.product(kernel, operands)?;
-        let terms = self.terms_of(about, (kernel, operands), &product);
-        let (pattern, values) = self.added(about, &product, terms);
+        if !product.is_list() {
+            return None;
+        }
+        let (pattern, values) = self.listed_product(about, (kernel, operands), &product);
         let values = self.beside(about, (kernel, operands), (pattern, values), &product.fixed);
         Some(List {
             pattern,
@@ -56,12 +72,43 @@ impl Lists {
         })
     }
 
-    /// A statement as a product of two lists that has few elements.
+    /// All elements of a product of two lists, if there are fewer terms than elements of one list times those of a row of the other matrix.
+    pub(in crate::lists) fn rows_of_product(
+        &mut self,
+        (name, origin): (&str, Origin),
+        kernel: &Kernel,
+        operands: &[TensorId],
+    ) -> Option<Statement> {
+        let product = self.product(kernel, operands)?;
+        let count = |side: &Side| self.pattern(side.pattern).count;
+        let [rows, columns] = product.shape;
+        let (by_left, by_right) = (
+            count(&product.left).saturating_mul(columns),
+            count(&product.right).saturating_mul(rows),
+        );
+        let is_fewer = product.terms.saturating_mul(DENSE) <= by_left.min(by_right);
+        if !is_fewer && !product.is_list() {
+            return None;
+        }
+        let columns = self.columns(&product, (kernel, operands), origin);
+        let arguments: Vec<_> = columns.iter().map(|column| (*column, None)).collect();
+        let own = match kernel.graph.as_index(product.left.row) {
+            Some(IndexId(0)) => IndexId(1),
+            _ => IndexId(0),
+        };
+        let call = (Function::ListedProduct, &arguments[..], None, &[own][..]);
+        let call = self.call_of(&kernel.indices[..2], kernel.output[0], call);
+        let beside = (&product.fixed[..], &[][..]);
+        Some(self.with_factors((name, "product", origin), (kernel, operands), call, beside))
+    }
+
+    /// A statement as a product of two lists.
     fn product(&self, kernel: &Kernel, operands: &[TensorId]) -> Option<Product> {
         let dtype = kernel.graph.dtype(kernel.root);
         let is_sum = kernel.reduction == Some(Reduction::Sum) && kernel.finish;
         let plain = is_sum && kernel.guard.is_none() && kernel.output == [dtype];
-        if !plain || kernel.output_rank != 2 || kernel.indices.len() != 3 {
+        let is_of_rank_two = kernel.output_rank == 2 && kernel.indices.len() == 3;
+        if !plain || !is_of_rank_two || !is_summed(dtype) {
             return None;
         }
         let Dot {
@@ -89,11 +136,10 @@ impl Lists {
             && own.shape[left.along] == inner
             && other.shape[1 - right.along] == inner
             && other.shape[right.along] == columns;
-        let places = i64::try_from(rows.checked_mul(columns)?).ok()?;
+        i64::try_from(rows.checked_mul(columns)?).ok()?;
         let (own, other) = (own.listing.as_ref()?, other.listing.as_ref()?);
         let terms = own.most_terms(left.along, other, 1 - right.along)?;
-        let few = terms.saturating_mul(SPARSE) <= places.unsigned_abs();
-        (has_all && few && terms > 0).then_some(Product {
+        (has_all && terms > 0).then_some(Product {
             left,
             right,
             fixed,
@@ -102,137 +148,61 @@ impl Lists {
         })
     }
 
-    /// The number of the element of each term, and the term. Behind the last term they are those of the last element and 0.
-    fn terms_of(
+    /// Where the rows of both sides end, their positions and their values.
+    fn columns(
         &mut self,
-        about: (&str, Origin),
+        Product { left, right, .. }: &Product,
         (kernel, operands): (&Kernel, &[TensorId]),
-        product: &Product,
-    ) -> [TensorId; 2] {
-        let (origin, dtype) = (about.1, kernel.output[0]);
-        let Product { left, right, .. } = product;
-        let (terms, [rows, columns]) = (product.terms, product.shape);
-        let count = self.pattern(left.pattern).count;
-        let [_, along] = self.rows(left, origin);
-        let row = self.row_of_each(left, origin);
-        let own = self.values_of_rows(left, kernel, operands, origin);
-        let [ends, across] = self.rows(right, origin);
-        let others = self.values_of_rows(right, kernel, operands, origin);
-        let mut made =
-            |part: &str, read: &[TensorId], text: String| self.made_of(about, part, read, &text);
-        let meets = made(
-            "meets",
-            &[ends, along],
-            format!("[e: {count}] i64 = a0[a1[e]] - (a0[a1[e] - 1] else 0)"),
-        );
-        let upto = made(
-            "upto",
-            &[meets],
-            format!("[e: {count} | y: {count}] i64 = sum a0[y] if y <= e"),
-        );
-        let first = made(
-            "first",
-            &[upto, meets],
-            format!("[p: {terms} | e: {count}] i64 = max e if p == a0[e] - a1[e]"),
-        );
-        let one = made(
-            "one",
-            &[first],
-            format!("[p: {terms} | q: {terms}] i64 = max a0[q] if q <= p"),
-        );
-        let other = made(
-            "other",
-            &[ends, along, one, upto],
-            format!("[p: {terms}] i64 = p + (a0[(a1[a2[p]] else 0)] else 0) - (a3[a2[p]] else 0)"),
-        );
-        let is_term = format!("p < a0[{}]", count - 1);
-        let last = rows * columns - 1;
-        let key = made(
-            "key",
-            &[upto, row, one, across, other],
-            format!(
-                "[p: {terms}] i64 = where({is_term}, (a1[a2[p]] else 0) * {columns} + (a3[a4[p]] else 0), {last})"
-            ),
-        );
-        let (stored, zero) = (dtype.name(), zero(dtype));
-        let term = made(
-            "product",
-            &[upto, own, one, others, other],
-            format!(
-                "[p: {terms}] {stored} = where({is_term}, (a1[a2[p]] else {zero}) * (a3[a4[p]] else {zero}), {zero})"
-            ),
-        );
-        [key, term]
+        origin: Origin,
+    ) -> Vec<TensorId> {
+        let mut columns = vec![];
+        for side in [left, right] {
+            columns.extend(self.rows(side, origin));
+            columns.push(self.values_of_rows(side, kernel, operands, origin));
+        }
+        columns
     }
 
     /// The places of a product, each once, and the sums of their terms.
-    fn added(
+    fn listed_product(
         &mut self,
-        about: (&str, Origin),
+        (name, origin): (&str, Origin),
+        (kernel, operands): (&Kernel, &[TensorId]),
         product: &Product,
-        [key, term]: [TensorId; 2],
     ) -> (PatternId, TensorId) {
-        let (terms, [rows, columns]) = (product.terms, product.shape);
-        let dtype = self.rewriting.result().tensor(term).dtype;
-        let mut made =
-            |part: &str, read: &[TensorId], text: String| self.made_of(about, part, read, &text);
-        let order = made(
-            "order",
-            &[key],
-            format!("[p: {terms}] i64 = argsort(a0[:1], p)"),
-        );
-        let sorted = made(
-            "sorted",
-            &[key, order],
-            format!("[p: {terms}] i64 = a0[a1[p]] else 0"),
-        );
-        let begins = made(
-            "begins",
-            &[sorted],
-            format!("[p: {terms}] i64 = where(a0[p] == (a0[p - 1] else -1), 0, 1)"),
-        );
-        let number = made(
-            "number",
-            &[begins],
-            format!("[p: {terms} | q: {terms}] i64 = sum a0[q] if q <= p"),
-        );
-        let element = made(
-            "element",
-            &[number],
-            format!("[p: {terms}] i64 = a0[p] - 1"),
-        );
-        let (stored, zero) = (dtype.name(), zero(dtype));
-        let values = made(
-            "values",
-            &[term, order, element],
-            format!(
-                "[e: {terms} | p: {terms}] {stored} = sum (a0[a1[p]] else {zero}) if e == a2[p]"
-            ),
-        );
-        let most = made(
-            "most",
-            &[sorted, element],
-            format!("[e: {terms} | p: {terms}] i64 = max a0[p] if e == a1[p]"),
-        );
-        let last = rows * columns - 1;
-        let at = made(
-            "at",
-            &[most],
-            format!("[e: {terms}] i64 = where(a0[e] < 0, {last}, a0[e])"),
-        );
-        let [of_row, of_column] = product.shape.map(|extent| position_type(extent).name());
-        let positions = vec![
-            made(
-                "at0",
-                &[at],
-                format!("[e: {terms}] {of_row} = floordiv(a0[e], {columns})"),
-            ),
-            made(
-                "at1",
-                &[at],
-                format!("[e: {terms}] {of_column} = rem(a0[e], {columns})"),
-            ),
-        ];
+        let (terms, [_, columns]) = (product.terms, product.shape);
+        let read = self.columns(product, (kernel, operands), origin);
+        let place = |name: &str| Index {
+            name: name.into(),
+            extent: terms,
+        };
+        let own = &[IndexId(0)][..];
+        let lists = [0, 1, 3, 4].map(|column: usize| (read[column], None));
+        let call = (Function::ListedPlaces, &lists[..], Some(columns), own);
+        let places = self.call_of(&[place("p")], DType::I64, call);
+        let places = self.made(&format!("{name}.places"), places, origin);
+        let lists: Vec<_> = (read.into_iter().chain([places]))
+            .map(|column| (column, None))
+            .collect();
+        let call = (Function::ListedSums, &lists[..], Some(columns), own);
+        let values = self.call_of(&[place("e")], kernel.output[0], call);
+        let values = self.made(&format!("{name}.values"), values, origin);
+        let positions = ["floordiv", "rem"]
+            .into_iter()
+            .zip(product.shape)
+            .enumerate();
+        let positions = positions.map(|(dim, (function, extent))| {
+            let position = position_type(extent).name();
+            let kernel = written(&format!(
+                "(i64[{terms}]) [e: {terms}] {position} = {function}(a0[e], {columns})"
+            ));
+            self.made(
+                &format!("{name}.at{dim}"),
+                statement(kernel, &[places]),
+                origin,
+            )
+        });
+        let positions = positions.collect();
         self.patterns.push(Pattern {
             count: terms,
             shape: product.shape.to_vec(),
@@ -245,23 +215,6 @@ impl Lists {
             listing: None,
         });
         (PatternId(self.patterns.len() - 1), values)
-    }
-
-    /// A statement over vectors, from the text of its kernel without its operands.
-    fn made_of(
-        &mut self,
-        (name, origin): (&str, Origin),
-        part: &str,
-        read: &[TensorId],
-        text: &str,
-    ) -> TensorId {
-        let operand = |id: &TensorId| {
-            let tensor = self.rewriting.result().tensor(*id);
-            format!("{}[{}]", tensor.dtype.name(), tensor.shape[0])
-        };
-        let operands: Vec<String> = read.iter().map(operand).collect();
-        let kernel = written(&format!("({}) {text}", operands.join(", ")));
-        self.made(&format!("{name}.{part}"), statement(kernel, read), origin)
     }
 
     /// The values, by place, multiplied with factors that depend on the element alone.
@@ -296,31 +249,5 @@ impl Lists {
         over.kernel.root = graph.add(chosen, dtype);
         let all = statement(over.kernel, &over.operands);
         self.made(&format!("{name}.scaled"), all, origin)
-    }
-
-    /// The number of the row of each place of a side's list, by row.
-    fn row_of_each(&mut self, side: &Side, origin: Origin) -> TensorId {
-        let by = 1 - side.along;
-        let pattern = self.pattern(side.pattern);
-        let (numbers, stored) = (pattern.positions[by], pattern.position_type(by));
-        let count = pattern.count;
-        if self.order(side, origin).is_none() {
-            return numbers;
-        }
-        let (mut over, place) = self.by_row(side, stored, origin);
-        over.kernel.root = over.read_at((numbers, stored, vec![count]), vec![place], None);
-        let sorted = statement(over.kernel, &over.operands);
-        let name = format!("{}.row", self.name_of(side.pattern));
-        self.made(&name, sorted, origin)
-    }
-}
-
-/// The text of the zero of the type in which a stored type is computed.
-fn zero(dtype: DType) -> &'static str {
-    match dtype.compute() {
-        DType::F64 => "0.0_f64",
-        DType::I32 => "0_i32",
-        computed if computed.is_float() => "0.0",
-        _ => "0",
     }
 }
