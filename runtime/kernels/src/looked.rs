@@ -138,7 +138,62 @@ pub(crate) struct Looked<'a> {
     numbers: Numbers<'a>,
     at: (usize, usize),
     /// Where numbers are places in a list: the list, and the number of its first element.
-    list: Option<(Numbers<'a>, i64)>,
+    list: Option<(List<'a>, i64)>,
+}
+
+/// A list of numbers.
+#[derive(Clone, Copy)]
+enum List<'a> {
+    Elements(Numbers<'a>),
+    /// Numbers that count up from one on, so many.
+    Counts(i64, usize),
+}
+
+impl<'a> List<'a> {
+    /// A list that is read for so many points. What more points read than it has elements is worth a look at all of it.
+    fn of(elements: Numbers<'a>, points: usize) -> List<'a> {
+        let counted = each!(elements, numbers => match numbers.first() {
+            Some(first) if numbers.len() <= points => {
+                let first = widened(*first);
+                let mut counts = (first..).zip(numbers);
+                let is_counted = counts.all(|(count, number)| count == widened(*number));
+                is_counted.then_some(List::Counts(first, numbers.len()))
+            }
+            _ => None,
+        });
+        counted.unwrap_or(List::Elements(elements))
+    }
+
+    #[inline(always)]
+    fn get(&self, at: usize) -> Option<i64> {
+        match self {
+            List::Elements(numbers) => numbers.get(at),
+            List::Counts(first, length) => (at < *length).then(|| first + at as i64),
+        }
+    }
+
+    /// Replaces places, of which the list begins at `start`, by what stands there; `None` if one is outside.
+    #[inline(always)]
+    fn look_up(&self, start: i64, places: &mut [i64]) -> Option<()> {
+        match self {
+            List::Elements(numbers) => each!(numbers, numbers => {
+                for place in places {
+                    let at = usize::try_from(place.wrapping_sub(start)).ok()?;
+                    *place = widened(*numbers.get(at)?);
+                }
+            }),
+            List::Counts(first, length) => {
+                let mut inside = true;
+                for place in places {
+                    let at = place.wrapping_sub(start);
+                    inside &= (at as usize) < *length;
+                    *place = first.wrapping_add(at);
+                }
+                inside.then_some(())?;
+            }
+        }
+        Some(())
+    }
 }
 
 impl<'a> Looked<'a> {
@@ -190,11 +245,12 @@ impl<'a> Looked<'a> {
             return None;
         };
         let elements = Numbers::of(chunk.columns[*column as usize].data())?;
+        let count = points.iter().map(|point| lengths[*point]).product();
         let (numbers, at) = found(*position)?;
         Some(Looked {
             numbers,
             at,
-            list: Some((elements, chunk.start[0] as i64)),
+            list: Some((List::of(elements, count), chunk.start[0] as i64)),
         })
     }
 
@@ -277,12 +333,36 @@ impl<'a> Looked<'a> {
     pub(crate) fn fill(&self, points: std::ops::Range<usize>, to: &mut [i64]) -> Option<()> {
         let (first, step) = self.at;
         self.numbers.fill((first + points.start * step, step), to);
-        if let Some((list, first)) = self.list {
-            for to in to {
-                let at = usize::try_from(to.wrapping_sub(first)).ok()?;
-                *to = list.get(at)?;
-            }
+        match self.list {
+            Some((list, first)) => list.look_up(first, to),
+            None => Some(()),
         }
-        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_list_that_counts_up_is_not_read_at_each_place() {
+        let (counts, others) = ([5, 6, 7, 8], [5, 6, 8, 7]);
+        let list = List::of(Numbers::I64(&counts), 4);
+        assert!(matches!(list, List::Counts(5, 4)));
+        for (elements, points) in [(&others, 4), (&counts, 3)] {
+            let list = List::of(Numbers::I64(elements), points);
+            assert!(matches!(list, List::Elements(_)));
+        }
+        for list in [list, List::Elements(Numbers::I64(&counts))] {
+            let mut places = [12, 10, 13];
+            list.look_up(10, &mut places).unwrap();
+            assert_eq!(places, [7, 5, 8]);
+            assert_eq!(list.get(3), Some(8));
+            for outside in [9, 14, i64::MIN, i64::MAX] {
+                assert_eq!(list.look_up(10, &mut [11, outside]), None);
+            }
+            assert_eq!(list.get(4), None);
+        }
     }
 }

@@ -13,7 +13,7 @@
 //! ```
 
 use super::conditions::one;
-use super::kernel::{element, factors, free_index, may_fault, over, times, zero};
+use super::kernel::{element, factors, free_index, may_fault, neutral, over, times, zero};
 use ein_plan::{DType, Function, Index, IndexId, Kernel, Node, NodeId, Operand, Reduction, Scalar};
 
 /// A row that data name: the position of a read of an operand, and the extent that it is in.
@@ -154,7 +154,16 @@ pub(crate) fn rows_first(kernel: &Kernel, row: Row) -> Option<Apart> {
     let all: Vec<NodeId> = outer.into_iter().chain([read]).collect();
     second.root = times(graph, &all, dtype);
     let kept: Vec<usize> = (0..count).filter(|at| bits >> at & 1 == 0).collect();
-    second.reduction = second.reduction.filter(|_| kept.len() > rank);
+    if kept.len() == rank {
+        let nothing = neutral(kernel.reduction?, dtype);
+        second.reduction = None;
+        if let Some(guard) = second.guard.take() {
+            let graph = &mut second.graph;
+            let nothing = graph.add(Node::Constant(nothing?), dtype);
+            let chosen = Node::Apply(Function::Select, vec![guard, second.root, nothing]);
+            second.root = graph.add(chosen, dtype);
+        }
+    }
     let second = over(second.clone(), &second, &kept);
     Some(Apart { first, second })
 }

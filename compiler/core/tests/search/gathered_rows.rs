@@ -23,6 +23,12 @@ fn products_are_those_of_rows() {
         "hidden x.rows: f64[9, 7] = [e1: 9, h: 7 | d: 8] sum x[e1, d] * W[d, h]\n\
          y: f64[80, 7] = [e: 80, h: 7] w[e] * x.rows[s[e], h]",
     );
+    // A condition that no summed index has stays.
+    becomes(
+        "y: f64[80, 7] = [e: 80, h: 7 | d: 8] sum x[s[e], d] * W[d, h] if s[e] > h",
+        "hidden x.rows: f64[9, 7] = [e1: 9, h: 7 | d: 8] sum x[e1, d] * W[d, h]\n\
+         y: f64[80, 7] = [e: 80, h: 7] where(s[e] > h, x.rows[s[e], h], 0.0_f64)",
+    );
 }
 
 #[test]

@@ -20,6 +20,8 @@ use std::ops::Range;
 
 /// Values that are added together.
 const LANES: usize = 16;
+/// Points whose places are looked up together: the loop that adds them has nothing else to do, so that many loads are on their way at once.
+const POINTS: usize = 512;
 
 /// What goes to a point's place.
 enum Values<'a> {
@@ -177,32 +179,6 @@ struct Part<'t, 'a, T, A, F> {
     add: F,
 }
 
-/// Where a point goes.
-enum Goes {
-    /// Its values begin there, and its place has that number.
-    To(usize, usize),
-    /// Its place is none of the output's.
-    Nowhere,
-    /// Its place is read outside of its list.
-    Outside,
-}
-
-impl Lines<'_> {
-    #[inline(always)]
-    fn point(&self, point: usize) -> Goes {
-        let (start, length) = self.solved;
-        let Some(place) = self.to.get(point) else {
-            return Goes::Outside;
-        };
-        let place = place.wrapping_sub(start);
-        if (0..length).contains(&place) {
-            Goes::To(self.value.0 + point * self.value.1, place as usize)
-        } else {
-            Goes::Nowhere
-        }
-    }
-}
-
 impl<T: Copy, A: Copy, F: Fn(A, T) -> A + Copy> Job for Part<'_, '_, T, A, F> {
     /// Whether all places are in their list.
     type Output = bool;
@@ -215,30 +191,57 @@ impl<T: Copy, A: Copy, F: Fn(A, T) -> A + Copy> Job for Part<'_, '_, T, A, F> {
             table,
             add,
         } = self;
-        let width = lines.width;
-        for point in points {
-            let (from, place) = match lines.point(point) {
-                Goes::To(from, place) => (from, place),
-                Goes::Nowhere => continue,
-                Goes::Outside => return false,
-            };
-            if width == 1 {
-                table[place] = add(table[place], x[from]);
-                continue;
+        let (width, start) = (lines.width, lines.solved.0);
+        let mut places = [0; POINTS];
+        for from in points.clone().step_by(POINTS) {
+            let block = from..points.end.min(from + POINTS);
+            let places = &mut places[..block.len()];
+            if lines.to.fill(block, places).is_none() {
+                return false;
             }
-            let values = &x[from..from + width];
-            let sums = &mut table[place * width..(place + 1) * width];
-            let (sums, last_sums) = sums.as_chunks_mut::<LANES>();
-            let (values, last) = values.as_chunks::<LANES>();
-            for (sums, values) in sums.iter_mut().zip(values) {
-                for l in 0..LANES {
-                    sums[l] = add(sums[l], values[l]);
+            let (first, step) = lines.value;
+            let values = &x[first + from * step..];
+            let places = (places.iter()).map(|place| place.wrapping_sub(start) as usize);
+            match (width, step) {
+                (1, 1) => {
+                    for (place, x) in places.zip(values) {
+                        if let Some(sum) = table.get_mut(place) {
+                            *sum = add(*sum, *x);
+                        }
+                    }
                 }
-            }
-            for (sum, x) in last_sums.iter_mut().zip(last) {
-                *sum = add(*sum, *x);
+                (1, _) => {
+                    for (number, place) in places.enumerate() {
+                        if let Some(sum) = table.get_mut(place) {
+                            *sum = add(*sum, values[number * step]);
+                        }
+                    }
+                }
+                _ => {
+                    for (number, place) in places.enumerate() {
+                        if place < lines.solved.1 as usize {
+                            let values = &values[number * step..][..width];
+                            add_line(values, &mut table[place * width..][..width], add);
+                        }
+                    }
+                }
             }
         }
         true
+    }
+}
+
+/// Adds the values of a point to the sums of its place.
+#[inline(always)]
+fn add_line<T: Copy, A: Copy>(values: &[T], sums: &mut [A], add: impl Fn(A, T) -> A) {
+    let (sums, last_sums) = sums.as_chunks_mut::<LANES>();
+    let (values, last) = values.as_chunks::<LANES>();
+    for (sums, values) in sums.iter_mut().zip(values) {
+        for l in 0..LANES {
+            sums[l] = add(sums[l], values[l]);
+        }
+    }
+    for (sum, x) in last_sums.iter_mut().zip(last) {
+        *sum = add(*sum, *x);
     }
 }
