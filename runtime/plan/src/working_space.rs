@@ -24,6 +24,8 @@ use crate::source::Source;
 
 /// Library operations that are made at once, at most: the threads of a site, which a plan does not know.
 const AT_ONCE: u64 = 8;
+/// Most positions of the rows of a product of lists that have a sum each.
+const NEAR: u64 = 1 << 20;
 
 impl Plan {
     /// Bytes that a site works in while it makes the largest tuple of a step, beside operands and result.
@@ -178,11 +180,14 @@ fn of_library(kernel: &Kernel, library: &Library, lengths: &[usize]) -> u64 {
             let bytes = marks.saturating_add(order.saturating_mul(8));
             return bytes.saturating_add(a.saturating_add(b).saturating_mul(4 + size));
         }
-        // A sum for each position, of each thread, and positions and values as they are looked up.
+        // A sum for each position, of each thread, unless the places of a row are looked for, and positions and values as they are looked up.
         Function::ListedProduct | Function::ListedSums => {
             let own = library.own.first();
             let own = own.map_or(0, |own| kernel.indices[own.0 as usize].extent);
-            let sums = library.positions.unwrap_or(own).saturating_mul(8 * AT_ONCE);
+            let sums = library
+                .positions
+                .map_or(own, |positions| positions.min(NEAR));
+            let sums = sums.saturating_mul(8 * AT_ONCE);
             let lists = library
                 .matrix(kernel, 1)
                 .0

@@ -13,6 +13,8 @@ use std::ops::Range;
 
 /// Terms that are worth a task of their own.
 const TERMS: usize = 1 << 16;
+/// Positions of which each has a sum while a row is added up. Of more, the places of the row have sums, and are looked for.
+const NEAR: usize = 1 << 20;
 /// A row of which there are so many words of marks for each term sorts its positions; others look through the words.
 const WORDS: usize = 16;
 
@@ -79,16 +81,34 @@ pub(super) fn sums<T: Summed>([a, b]: [&Rows<'_, T>; 2], places: &[i64], columns
         parts.push((rows, &places[from..end], part));
         (rest, from) = (behind, end);
     }
-    let scratch = || vec![T::Sum::default(); columns];
-    parallel::map_with(parts, scratch, |scratch, _, (rows, places, to)| {
-        let mut at = 0;
+    let scratch = || vec![T::Sum::default(); if columns > NEAR { 0 } else { columns }];
+    parallel::map_with(parts, scratch, |scratch, _, (rows, mut places, mut to)| {
         for row in rows {
+            let (first, end) = ((row * columns) as i64, ((row + 1) * columns) as i64);
+            let count = match row + 1 == a.ends.len() {
+                true => places.len(),
+                false => places.iter().take_while(|place| **place < end).count(),
+            };
+            let own;
+            (own, places) = places.split_at(count);
+            let (sums, behind) = to.split_at_mut(count);
+            to = behind;
+            if columns > NEAR {
+                let mut totals = vec![T::Sum::default(); count];
+                each_term([a, b], row, |position, term| {
+                    let at = own.partition_point(|place| place - first < i64::from(position));
+                    if let Some(total) = totals.get_mut(at) {
+                        *total = T::plus(*total, term);
+                    }
+                });
+                for (sum, total) in sums.iter_mut().zip(totals) {
+                    *sum = T::stored(total);
+                }
+                continue;
+            }
             add_row([a, b], row, scratch);
-            let end = ((row + 1) * columns) as i64;
-            while let Some(place) = places.get(at).filter(|place| **place < end) {
-                let sum = &mut scratch[*place as usize - row * columns];
-                to[at] = T::stored(std::mem::take(sum));
-                at += 1;
+            for (sum, place) in sums.iter_mut().zip(own) {
+                *sum = T::stored(std::mem::take(&mut scratch[(place - first) as usize]));
             }
         }
     });
@@ -97,14 +117,22 @@ pub(super) fn sums<T: Summed>([a, b]: [&Rows<'_, T>; 2], places: &[i64], columns
 
 /// Adds the terms of a row to the sums of its positions.
 #[inline(always)]
-fn add_row<T: Summed>([a, b]: [&Rows<'_, T>; 2], row: usize, sums: &mut [T::Sum]) {
+fn add_row<T: Summed>(of: [&Rows<'_, T>; 2], row: usize, sums: &mut [T::Sum]) {
+    each_term(of, row, |position, term| {
+        if let Some(sum) = sums.get_mut(position as usize) {
+            *sum = T::plus(*sum, term);
+        }
+    });
+}
+
+/// Calls `to` with the position and the value of each term of a row.
+#[inline(always)]
+fn each_term<T: Summed>([a, b]: [&Rows<'_, T>; 2], row: usize, mut to: impl FnMut(u32, T)) {
     let own = a.range(row as i64);
     for (middle, value) in a.positions[own.clone()].iter().zip(&a.values[own]) {
         let met = b.range(i64::from(*middle));
         for (position, other) in b.positions[met.clone()].iter().zip(&b.values[met]) {
-            if let Some(sum) = sums.get_mut(*position as usize) {
-                *sum = T::plus(*sum, value.times(*other));
-            }
+            to(*position, value.times(*other));
         }
     }
 }

@@ -13,6 +13,7 @@
 //! C.values: f32[8] = [e: 8] listed_sums(A.ends[:1], A.at1[:1], A.values[:1], B.ends[:1], B.at1[:1], B.values[:1], C.places[:1], 9, e)
 //! ```
 
+use super::MOST_POSITIONS;
 use super::sides::{Dot, Side};
 use crate::einsum::canonical::statement;
 use crate::einsum::{Statement, TensorId};
@@ -136,10 +137,13 @@ impl Lists {
             && own.shape[left.along] == inner
             && other.shape[1 - right.along] == inner
             && other.shape[right.along] == columns;
+        let is_short = [inner, columns]
+            .iter()
+            .all(|extent| *extent < MOST_POSITIONS);
         i64::try_from(rows.checked_mul(columns)?).ok()?;
         let (own, other) = (own.listing.as_ref()?, other.listing.as_ref()?);
         let terms = own.most_terms(left.along, other, 1 - right.along)?;
-        (has_all && terms > 0).then_some(Product {
+        (has_all && is_short && terms > 0).then_some(Product {
             left,
             right,
             fixed,
