@@ -33,7 +33,7 @@ mod text;
 use crate::cost::{self, Cost, Machine};
 use crate::{einsum, ia, lower, rules, search, tra};
 use ein_plan::verify::MOST_SITES;
-use ein_plan::{Plan, memory};
+use ein_plan::{Operation, Plan, Step, memory};
 use einc_diag::Diagnostic;
 
 pub use crate::search::Objective;
@@ -253,6 +253,10 @@ fn planned(
     let (ia, plan) = reordered((ia, plan), next, options, |next, plan| {
         next.expected_meetings() < plan.expected_meetings()
     })?;
+    let next = lower::read_once(&ia)?;
+    let (ia, plan) = reordered((ia, plan), next, options, |next, plan| {
+        lists_read(next) < lists_read(plan)
+    })?;
     ein_plan::verify::verify(&plan).map_err(|what| format!("plan: {what}"))?;
 
     let machine = Machine {
@@ -322,6 +326,17 @@ fn counted(
         sites: options.sites,
     };
     Ok(cost::of_plan(&ia, &plan, &machine))
+}
+
+/// How often lists are read: once for all columns that follow each other.
+fn lists_read(plan: &Plan) -> usize {
+    let list = |step: &Step| match &step.operation {
+        Operation::Source { source, .. } => source.list().map(str::to_owned),
+        _ => None,
+    };
+    let lists: Vec<Option<String>> = plan.steps.iter().map(list).collect();
+    let runs = lists.chunk_by(|one, next| one == next);
+    runs.filter(|run| run[0].is_some()).count()
 }
 
 /// How many relations of a plan are never held.

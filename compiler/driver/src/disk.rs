@@ -1,6 +1,6 @@
 //! The world of a program that lies on a disk: imports are files, data are files, libraries are those that come with einc.
 //!
-//! Only headers of data are read here, never data. Must not know what names mean.
+//! Only headers of data are read here, and lists of elements, which a run finds as they were read. Must not know what names mean.
 //!
 //! ```text
 //! examples/model.ein: use "layers.ein", X = load("x.npy")   ->   examples/layers.ein, the header of examples/x.npy
@@ -111,10 +111,14 @@ impl World for Disk<'_> {
         let dtype = input.dtype.map(|dtype| dtype.part().unwrap_or(dtype));
         let header = Reader::open_as(&file, dtype).and_then(|reader| {
             let header = reader.header();
+            let listed = reader.listed()?;
+            if self.purpose == Purpose::Run {
+                reader.keep_list()?;
+            }
             Ok(Header {
                 dtype: header.dtype,
                 shape: header.shape.clone(),
-                listed: reader.listed()?,
+                listed,
                 at_least: reader.at_least(),
             })
         });

@@ -11,7 +11,7 @@ use ein_plan::{DType, Format};
 use std::fmt;
 
 /// Element type and shape of a stored array.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Header {
     /// Element type, as stored.
     pub dtype: DType,

@@ -353,35 +353,65 @@ fn added<T: Copy>(
     groups.iter().filter_map(sum).collect()
 }
 
-/// Which list of which file, as it is now: device, inode, size, time of change, key and element type.
-type Identity = (u64, u64, u64, i64, i64, Option<String>, DType);
+/// Which list of which file, as it is now: device, inode, size, time of change, key, and the element type and shape that it is read as.
+type Identity = (u64, u64, u64, i64, i64, Option<String>, Header);
 
-/// The lists that this process has read and still uses.
-static READ: Mutex<Option<HashMap<Identity, Weak<Listed>>>> = Mutex::new(None);
+/// The lists that this process has read.
+static READ: Mutex<Option<HashMap<Identity, Known>>> = Mutex::new(None);
+
+/// A list that has been read.
+struct Known {
+    /// It, as long as somebody uses it.
+    used: Weak<Listed>,
+    /// It, if it is kept for the next who asks for it.
+    kept: Option<Arc<Listed>>,
+}
 
 impl Unread {
     /// The list, read by the first reader of this process.
     pub fn read(&self, file: &File, place: &Place) -> Result<Arc<Listed>, DataError> {
+        let identity = self.identity(file, place)?;
+        // Held while reading, so that sites of one process wait for the first instead of doing it again.
+        let mut table = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = table.get_or_insert_default();
+        if let Some(known) = table.get_mut(&identity)
+            && let Some(done) = known.kept.take().or_else(|| known.used.upgrade())
+        {
+            return Ok(done);
+        }
+        let done = Arc::new((self.load)(file, place)?);
+        table.retain(|_, list| list.used.strong_count() > 0);
+        let used = Arc::downgrade(&done);
+        table.insert(identity, Known { used, kept: None });
+        Ok(done)
+    }
+
+    /// Keeps a list that has been read for the next who asks for it. Another shape is asked for if the file does not say all of it, and nothing is kept.
+    pub fn keep(&self, list: &Arc<Listed>, file: &File, place: &Place) -> Result<(), DataError> {
+        if self.at_least {
+            return Ok(());
+        }
+        let identity = self.identity(file, place)?;
+        let mut table = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = table.get_or_insert_default().get_mut(&identity);
+        // A file that has been changed since has no such list.
+        if let Some(known) = known.filter(|known| known.used.ptr_eq(&Arc::downgrade(list))) {
+            known.kept = Some(Arc::clone(list));
+        }
+        Ok(())
+    }
+
+    fn identity(&self, file: &File, place: &Place) -> Result<Identity, DataError> {
         let about = file.metadata().map_err(|error| place.read_failed(&error))?;
-        let identity = (
+        Ok((
             about.dev(),
             about.ino(),
             about.size(),
             about.mtime(),
             about.mtime_nsec(),
             place.key.clone(),
-            self.header.dtype,
-        );
-        // Held while reading, so that sites of one process wait for the first instead of doing it again.
-        let mut table = READ.lock().unwrap_or_else(PoisonError::into_inner);
-        let table = table.get_or_insert_default();
-        if let Some(done) = table.get(&identity).and_then(Weak::upgrade) {
-            return Ok(done);
-        }
-        let done = Arc::new((self.load)(file, place)?);
-        table.retain(|_, list| list.strong_count() > 0);
-        table.insert(identity, Arc::downgrade(&done));
-        Ok(done)
+            self.header.clone(),
+        ))
     }
 }
 

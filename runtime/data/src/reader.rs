@@ -152,6 +152,20 @@ impl Reader {
         Ok(Some(self.list(unread, read)?.listing().clone()))
     }
 
+    /// Keeps the list, if this has read one, until another reader of this process asks for it.
+    ///
+    /// # Errors
+    /// If the system tells nothing about the file.
+    pub fn keep_list(&self) -> Result<(), DataError> {
+        match &self.elements {
+            Elements::Listed(unread, read) => match read.get() {
+                Some(list) => unread.keep(list, &self.file, &self.place),
+                None => Ok(()),
+            },
+            Elements::InOrder(_) => Ok(()),
+        }
+    }
+
     /// How many elements the file lists; `None` if it holds all of them. Reads the list.
     pub fn count_listed(&self) -> Result<Option<u64>, DataError> {
         let Elements::Listed(unread, read) = &self.elements else {

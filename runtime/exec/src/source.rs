@@ -132,10 +132,7 @@ pub(crate) fn list_for(
         return Ok(None);
     };
     let is_shared = next.is_some_and(|next| match &next.operation {
-        Operation::Source {
-            source: Source::Listed { tensor: other, .. },
-            ..
-        } => other == tensor,
+        Operation::Source { source, .. } => source.list() == Some(tensor),
         _ => false,
     });
     if !is_shared {

@@ -206,6 +206,14 @@ impl Listing {
 }
 
 impl Source {
+    /// The sparse tensor of whose list it is a column, if it is one.
+    pub fn list(&self) -> Option<&str> {
+        match self {
+            Source::Listed { tensor, .. } => Some(tensor),
+            _ => None,
+        }
+    }
+
     /// Whether every site can make any part of it without reading anything.
     pub fn is_free(&self) -> bool {
         match self {

@@ -14,7 +14,7 @@ mod spill;
 mod stream;
 mod sweep;
 
-pub use order::{gathered, postponed};
+pub use order::{gathered, postponed, read_once};
 pub use spill::{rested, spilled};
 pub use stream::{excess, held_again, streamed, total, unswept};
 

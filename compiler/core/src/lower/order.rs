@@ -1,8 +1,10 @@
-//! Orders of a program's relations: one in which small movements stand together, so that they become one message, and one in which what is
-//! made of a sum of many rows stands late, so that the rows can be gone through with others.
+//! Orders of a program's relations: one in which small movements stand together, so that they become one message, one in which what is
+//! made of a sum of many rows stands late, so that the rows can be gone through with others, and one in which the columns of a list stand together,
+//! so that its file is read once.
 //!
 //! In a stretch without loops, a small movement waits until nothing can be computed that does not depend on it; then all that wait
-//! go. Large ones stay where they are. A number waits for the first that reads it. Must not know costs, nor what a plan makes of it.
+//! go. Large ones stay where they are. A number waits for the first that reads it. The columns of a list follow the first of them. Must not know
+//! costs, nor what a plan makes of it.
 //!
 //! ```text
 //! lo.one = shuffle lo; lo.sum = f(lo.one); hi = …; hi.one = shuffle hi; …
@@ -25,6 +27,11 @@ pub fn gathered(program: &Program) -> Result<Option<Program>, String> {
 /// The same program with numbers as late as they can be; none if that is how it is.
 pub fn postponed(program: &Program) -> Result<Option<Program>, String> {
     ordered(program, late)
+}
+
+/// The same program with the columns of each list together; none if that is how it is.
+pub fn read_once(program: &Program) -> Result<Option<Program>, String> {
+    ordered(program, with_columns)
 }
 
 /// The same program with its stretches without loops in another order, if that is one.
@@ -94,6 +101,30 @@ fn late(program: &Program, stretch: &[usize]) -> Vec<usize> {
         order.insert(at, *id);
     }
     order.reverse();
+    order
+}
+
+/// The relations of a stretch, the columns of a list behind the first of them.
+fn with_columns(program: &Program, stretch: &[usize]) -> Vec<usize> {
+    let list = |id: &usize| match &program.relations[*id].operation {
+        Operation::Source { source, .. } => source.list(),
+        _ => None,
+    };
+    let mut order: Vec<usize> = vec![];
+    let mut read: BTreeSet<&str> = BTreeSet::new();
+    for (at, id) in stretch.iter().enumerate() {
+        match list(id) {
+            None => order.push(*id),
+            Some(own) if read.insert(own) => {
+                order.extend(
+                    stretch[at..]
+                        .iter()
+                        .filter(|other| list(other) == Some(own)),
+                );
+            }
+            Some(_) => {}
+        }
+    }
     order
 }
 
