@@ -189,3 +189,61 @@ fn products_of_lists_have_lists() {
         );
     }
 }
+
+/// A product of which many elements are not 0 is computed row by row, from both lists.
+#[test]
+fn products_of_many_elements_are_computed_by_row() {
+    const PROGRAM: &str = r#"
+dim N
+input A: f64[N, N] = load("a.mtx")
+input B: f64[N, N] = load("b.mtx")
+param d: f64[N] = normal(0, 1)
+C[i,j] = A[k,i] * d[k] * B[j,k]
+D[j,i] = A[i,k] * B[k,j] * d[j]
+output C
+output D
+"#;
+    let dense = lists_of_so_many([150, 160], PROGRAM, &["C", "D"]);
+    assert!(dense.iter().flatten().any(|x| x.abs() > 0.1));
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("p.ein"), PROGRAM).unwrap();
+    std::fs::write(at("a.mtx"), few(61, 61, 150)).unwrap();
+    std::fs::write(at("b.mtx"), few(61, 61, 160)).unwrap();
+    let plan = run(einc_command(&["plan", "p.ein", "--formats", "list"]).current_dir(&folder));
+    let plan = plan.success().stdout;
+    assert_eq!(plan.matches("local listed_product").count(), 2, "{plan}");
+}
+
+/// Of such a product, few elements are read: rows of both lists meet for each, and the product is not made.
+#[test]
+fn few_elements_of_a_product_are_computed_alone() {
+    const SIDE: usize = 200;
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    // The first row and the first column: all elements of their product are not 0.
+    let entries = (0..SIDE).map(|n| (0, n)).chain((1..SIDE).map(|n| (n, 0)));
+    let entries: String = entries
+        .map(|(i, j)| format!("{} {} 1\n", i + 1, j + 1))
+        .collect();
+    let head = "%%MatrixMarket matrix coordinate integer general";
+    let text = format!("{head}\n{SIDE} {SIDE} {}\n{entries}", 2 * SIDE - 1);
+    std::fs::write(at("a.mtx"), text).unwrap();
+    let program = "dim N\ninput A: f64[N, N] = load(\"a.mtx\")\nW[i,j] = A[i,j] * (j + 1)\n\
+                   q[i] = sum[j] A[i,j] * (sum[k] W[i,k] * A[k,j])\noutput q -> \"q.npy\"\n";
+    std::fs::write(at("p.ein"), program).unwrap();
+    let plan = run(einc_command(&["plan", "p.ein"]).current_dir(&folder));
+    let plan = plan.success().stdout;
+    assert!(
+        plan.contains("listed_dot") && !plan.contains("listed_product"),
+        "{plan}"
+    );
+    for sites in ["1", "3"] {
+        run(einc_command(&["run", "p.ein", "--sites", sites]).current_dir(&folder)).success();
+        let q = Tensor::read(&at("q.npy")).data;
+        // Row 0 meets all rows, of which each has a first element, and row 0 all others; other rows meet row 0.
+        let whole: usize = (1..=SIDE).sum();
+        assert_eq!(q[0], (whole + SIDE - 1) as f64);
+        assert!(q[1..].iter().all(|x| *x == 1.0), "{q:?}");
+    }
+}

@@ -193,23 +193,42 @@ impl Lists {
             return None;
         }
         let (name, origin) = (tensor.name.clone(), tensor.origin);
-        let mut own = (kernel.clone(), operands.clone());
-        let mut all = dims.to_vec();
+        let own = (kernel.clone(), operands.clone());
         let is_listed = |index: IndexId| dims.get(index.0 as usize).is_some_and(Option::is_some);
-        let is_whole = !is_guarded_by(&own.0, is_listed);
-        if !is_whole {
-            // It goes over a list itself. Of what it was before, few elements are computed if rows of two lists meet for each.
-            own = self.before.get(&id)?.clone();
-        }
-        let (kernel, operands) = (&own.0, &own.1);
-        if kernel.library().is_some() || may_fault(kernel) || is_guarded_by(kernel, is_listed) {
-            return None;
-        }
-        all.resize(kernel.indices.len(), None);
+        let takes = |kernel: &Kernel| {
+            kernel.library().is_none() && !may_fault(kernel) && !is_guarded_by(kernel, is_listed)
+        };
+        let all = |kernel: &Kernel| {
+            let mut all = dims.to_vec();
+            all.resize(kernel.indices.len(), None);
+            all
+        };
         let about = (&*name, origin);
-        let at = match is_whole {
-            true => self.at_list(about, (kernel, operands), (pattern, &all), depth + 1),
-            false => self.dotted_at(about, (kernel, operands), (pattern, &all), depth + 1)?,
+        // If it goes over a list itself: few elements of what it was before are computed where rows of two lists meet for each.
+        let before = self.before.get(&id).cloned();
+        let met = before
+            .filter(|(kernel, _)| takes(kernel))
+            .and_then(|before| {
+                let (kernel, operands) = (&before.0, &before.1);
+                self.dotted_at(
+                    about,
+                    (kernel, operands),
+                    (pattern, &all(kernel)),
+                    depth + 1,
+                )
+            });
+        let at = match met {
+            Some(met) => met,
+            None if takes(&own.0) => {
+                let (kernel, operands) = (&own.0, &own.1);
+                self.at_list(
+                    about,
+                    (kernel, operands),
+                    (pattern, &all(kernel)),
+                    depth + 1,
+                )
+            }
+            None => return None,
         };
         Some((self.rewriting).add_hidden(&format!("{name}.values"), at, origin))
     }
