@@ -199,11 +199,13 @@ input A: f64[N, N] = load("a.mtx")
 input B: f64[N, N] = load("b.mtx")
 param d: f64[N] = normal(0, 1)
 C[i,j] = A[k,i] * d[k] * B[j,k]
+y[i] = sum[j] A[i,j] * d[j]
 D[j,i] = A[i,k] * B[k,j] * d[j]
 output C
+output y
 output D
 "#;
-    let dense = lists_of_so_many([150, 160], PROGRAM, &["C", "D"]);
+    let dense = lists_of_so_many([150, 160], PROGRAM, &["C", "y", "D"]);
     assert!(dense.iter().flatten().any(|x| x.abs() > 0.1));
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);

@@ -26,30 +26,42 @@ const FACTORS: usize = 4;
 /// Returns the program in which such sums go from start to start.
 pub(super) fn between(program: &Program) -> Program {
     let mut rewriting = Rewriting::of(program);
+    let tensors = || (0..).map(TensorId).zip(&program.tensors);
+    // Those that are there have their names already.
     let mut made = BTreeMap::new();
-    for (old, tensor) in (0..).map(TensorId).zip(&program.tensors) {
+    for (old, tensor) in tensors().filter(|(_, tensor)| is_starts(tensor)) {
+        let key = (tensor.name.clone(), tensor.shape.clone());
+        made.insert(key, rewriting.place(old, tensor.clone()));
+    }
+    let mut changed = false;
+    for (old, tensor) in tensors().filter(|(_, tensor)| !is_starts(tensor)) {
         let mut tensor = rewriting.copy(tensor);
         if let Definition::Statement { kernel, operands } = &mut tensor.definition
             && let Some(found) = Rows::of(kernel, operands, rewriting.result())
         {
-            let key = (found.tensor.name.clone(), found.rows);
-            let starts = *(made.entry(key)).or_insert_with(|| {
-                {
-                    let known = (0..).map(TensorId).zip(&rewriting.result().tensors);
-                    let mut known = known.filter(|(_, tensor)| **tensor == found.tensor);
-                    known.next().map(|(id, _)| id)
-                }
-                .unwrap_or_else(|| rewriting.add(found.tensor.clone()))
-            });
+            let key = (found.tensor.name.clone(), found.tensor.shape.clone());
+            let starts = *(made.entry(key)).or_insert_with(|| rewriting.add(found.tensor.clone()));
             (*kernel, *operands) = found.statement(kernel, operands, starts);
+            changed = true;
         }
         rewriting.place(old, tensor);
     }
-    match made.is_empty() {
-        true => program.clone(),
-        false => (rewriting.finish().needed().arranged())
+    match changed {
+        false => program.clone(),
+        true => (rewriting.finish().needed().arranged())
             .expect("a sum from start to start reads what it read before, and the starts"),
     }
+}
+
+/// Returns whether a tensor tells where the rows of a list start.
+fn is_starts(tensor: &Tensor) -> bool {
+    matches!(
+        tensor.definition,
+        Definition::Source(Source::Listed {
+            column: ListColumn::Starts,
+            ..
+        })
+    )
 }
 
 /// The tensor that tells where each of so many rows starts in a list, which has the rows' numbers in this column, ascending.

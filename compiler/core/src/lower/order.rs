@@ -29,7 +29,7 @@ pub fn postponed(program: &Program) -> Result<Option<Program>, String> {
     ordered(program, late)
 }
 
-/// The same program with the columns of each list together; none if that is how it is.
+/// Returns the program with the columns of each list together; none if that is how it is.
 pub fn read_once(program: &Program) -> Result<Option<Program>, String> {
     ordered(program, with_columns)
 }

@@ -27,7 +27,7 @@ use ein_plan::{DType, Function, Index, IndexId, Kernel, Node, NodeId, Origin, Re
 /// A product has a list if it has at least so many elements for each term. The list of a term takes three times the bytes of an element, and what
 /// reads it gathers.
 const FEW: u64 = 8;
-/// A row of a list is multiplied with all elements of another row in the time in which a term of two lists is found and added, if those are so many.
+/// A term of two lists takes the time in which a listed element is multiplied with so many elements of a row that has all of them.
 const DENSE: u64 = 8;
 
 /// A product of two lists.
@@ -93,11 +93,8 @@ impl Lists {
         }
         let columns = self.columns(&product, (kernel, operands), origin);
         let arguments: Vec<_> = columns.iter().map(|column| (*column, None)).collect();
-        let own = match kernel.graph.as_index(product.left.row) {
-            Some(IndexId(0)) => IndexId(1),
-            _ => IndexId(0),
-        };
-        let call = (Function::ListedProduct, &arguments[..], None, &[own][..]);
+        let own = &[IndexId(1)][..];
+        let call = (Function::ListedProduct, &arguments[..], None, own);
         let call = self.call_of(&kernel.indices[..2], kernel.output[0], call);
         let beside = (&product.fixed[..], &[][..]);
         Some(self.with_factors((name, "product", origin), (kernel, operands), call, beside))
