@@ -8,9 +8,10 @@
 //! ```
 
 use super::graph::{Facts, Graph, applied};
-use super::language::Term;
-use egg::{Explanation, FlatTerm, Id, Symbol};
+use super::language::{Operator, Term};
+use egg::{Explanation, Id, TreeExplanation, TreeTerm};
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// One application of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,86 +32,113 @@ const DEPTH: usize = 3;
 /// The steps of an explanation. `names` gives the relation and tensor of classes that are relations of a program; `tensor` is the one
 /// that the proof is about.
 pub fn steps(
-    mut explanation: Explanation<Term>,
+    explanation: &Explanation<Term>,
     graph: &Graph,
     names: &HashMap<Id, (String, String)>,
     tensor: &str,
 ) -> Vec<ProofStep> {
-    let terms = explanation.make_flat_explanation();
-    let mut steps = vec![];
-    for pair in terms.windows(2) {
-        collect(&pair[0], &pair[1], graph, names, tensor, &mut steps);
-    }
-    steps
-}
-
-/// The class of a flat term, if the graph has it.
-fn class(term: &FlatTerm<Term>, graph: &Graph) -> Option<Id> {
-    let children = term.children.iter().map(|child| class(child, graph));
-    let node = Term {
-        operator: term.node.operator.clone(),
-        children: children.collect::<Option<_>>()?,
+    let mut walk = Walk {
+        graph,
+        names,
+        firsts: HashMap::new(),
+        steps: vec![],
     };
-    graph.lookup(node)
+    walk.proof(&explanation.explanation_trees, tensor);
+    walk.steps
 }
 
-fn collect(
-    before: &FlatTerm<Term>,
-    after: &FlatTerm<Term>,
-    graph: &Graph,
-    names: &HashMap<Id, (String, String)>,
-    tensor: &str,
-    steps: &mut Vec<ProofStep>,
-) {
-    let rule: Option<Symbol> = after.forward_rule.or(after.backward_rule);
-    if let Some(rule) = rule {
-        let own = class(after, graph).and_then(|id| names.get(&id));
-        steps.push(ProofStep {
-            rule: rule.to_string(),
-            before: print(before, graph, names, DEPTH),
-            after: print(after, graph, names, DEPTH),
-            tensor: own.map_or(tensor, |(_, tensor)| tensor).into(),
-        });
-        return;
-    }
-    let inner = after.children.iter().any(changed);
-    if inner && before.children.len() == after.children.len() {
-        let own = class(after, graph).and_then(|id| names.get(&id));
-        let tensor = own.map_or(tensor, |(_, tensor)| tensor);
-        for (before, after) in before.children.iter().zip(&after.children) {
-            collect(before, after, graph, names, tensor, steps);
+/// A term, and its class, if the graph has it.
+struct Spelled {
+    operator: Operator,
+    children: Vec<Rc<Spelled>>,
+    class: Option<Id>,
+}
+
+/// Goes through the terms of a proof, each of which shares what it has in common with the one before.
+struct Walk<'a> {
+    graph: &'a Graph,
+    names: &'a HashMap<Id, (String, String)>,
+    /// The terms with which parts of the proof begin.
+    firsts: HashMap<*const TreeTerm<Term>, Rc<Spelled>>,
+    steps: Vec<ProofStep>,
+}
+
+impl Walk<'_> {
+    /// Notes the steps of a proof, and returns the term with which it ends. `tensor` is the one of the terms around it.
+    fn proof(&mut self, proof: &TreeExplanation<Term>, tensor: &str) -> Option<Rc<Spelled>> {
+        let names = self.names;
+        let mut last: Option<Rc<Spelled>> = None;
+        for tree in proof {
+            let first = self.first(tree);
+            let own = first.class.and_then(|class| names.get(&class));
+            let tensor = own.map_or(tensor, |(_, tensor)| tensor);
+            if let (Some(rule), Some(before)) = (tree.forward_rule.or(tree.backward_rule), &last) {
+                self.steps.push(ProofStep {
+                    rule: rule.to_string(),
+                    before: self.print(before, DEPTH),
+                    after: self.print(&first, DEPTH),
+                    tensor: tensor.into(),
+                });
+            }
+            let proofs = tree.child_proofs.iter();
+            let ends: Vec<Rc<Spelled>> = proofs
+                .filter_map(|proof| self.proof(proof, tensor))
+                .collect();
+            let same =
+                (ends.iter().zip(&first.children)).all(|(end, first)| Rc::ptr_eq(end, first));
+            last = Some(match same {
+                true => first,
+                false => self.spelled(first.operator.clone(), ends),
+            });
         }
+        last
     }
-}
 
-fn changed(term: &FlatTerm<Term>) -> bool {
-    term.has_rewrite_forward() || term.has_rewrite_backward()
-}
+    /// The term with which a part of a proof begins.
+    fn first(&mut self, tree: &Rc<TreeTerm<Term>>) -> Rc<Spelled> {
+        if let Some(known) = self.firsts.get(&Rc::as_ptr(tree)) {
+            return Rc::clone(known);
+        }
+        let proofs = tree.child_proofs.iter();
+        let children = proofs.filter_map(|proof| Some(self.first(proof.first()?)));
+        let children = children.collect();
+        let first = self.spelled(tree.node.operator.clone(), children);
+        self.firsts.insert(Rc::as_ptr(tree), Rc::clone(&first));
+        first
+    }
 
-/// A flat term, spelled out to a depth; below it relations of the programs by name.
-fn print(
-    term: &FlatTerm<Term>,
-    graph: &Graph,
-    names: &HashMap<Id, (String, String)>,
-    depth: usize,
-) -> String {
-    let facts: &Facts = &graph.analysis;
-    let operator = facts.print(&term.node.operator);
-    if depth < DEPTH
-        && let Some((name, _)) = class(term, graph).and_then(|id| names.get(&id))
-    {
-        return name.clone();
+    fn spelled(&self, operator: Operator, children: Vec<Rc<Spelled>>) -> Rc<Spelled> {
+        let classes: Option<Vec<Id>> = children.iter().map(|child| child.class).collect();
+        let class = classes.and_then(|children| {
+            let operator = operator.clone();
+            self.graph.lookup(Term { operator, children })
+        });
+        Rc::new(Spelled {
+            operator,
+            children,
+            class,
+        })
     }
-    if depth == 0 && !term.children.is_empty() {
-        return format!("{operator}(…)");
+
+    /// A term, spelled out to a depth; below it relations of the programs by name.
+    fn print(&self, term: &Spelled, depth: usize) -> String {
+        let facts: &Facts = &self.graph.analysis;
+        let operator = facts.print(&term.operator);
+        if depth < DEPTH
+            && let Some((name, _)) = term.class.and_then(|class| self.names.get(&class))
+        {
+            return name.clone();
+        }
+        if depth == 0 && !term.children.is_empty() {
+            return format!("{operator}(…)");
+        }
+        let children = term.children.iter();
+        let children: Vec<String> = children
+            .map(|child| self.print(child, depth.saturating_sub(1)))
+            .collect();
+        let children: Vec<&str> = children.iter().map(String::as_str).collect();
+        applied(&operator, &children)
     }
-    let children: Vec<String> = term
-        .children
-        .iter()
-        .map(|child| print(child, graph, names, depth.saturating_sub(1)))
-        .collect();
-    let children: Vec<&str> = children.iter().map(String::as_str).collect();
-    applied(&operator, &children)
 }
 
 impl std::fmt::Display for ProofStep {

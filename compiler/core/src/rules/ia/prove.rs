@@ -330,7 +330,7 @@ impl Prover<'_> {
                     if self.options.explain && place.chosen && left != right {
                         let proof = graph.explain_id_equivalence(left, right);
                         let about = tensor.unwrap_or(&relation.tensor);
-                        let steps = explain::steps(proof, graph, &names, about);
+                        let steps = explain::steps(&proof, graph, &names, about);
                         for step in steps {
                             if !self.proof.steps.contains(&step) {
                                 self.proof.steps.push(step);
