@@ -79,7 +79,7 @@ fn the_diagonal_of_a_sum_is_the_papers_final_form() {
     let last = print(&best, &graph.analysis);
     let end = graph.add_expr_uncanonical(&best);
     let proof = graph.explain_id_equivalence(root, end);
-    let steps = explain::steps(proof, &graph, &HashMap::new(), "diagonal");
+    let steps = explain::steps(&proof, &graph, &HashMap::new(), "diagonal");
     let chain: Vec<String> = steps.iter().map(|step| step.rule.clone()).collect();
     assert_eq!(
         format!("{initial}
