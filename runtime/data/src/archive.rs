@@ -8,10 +8,10 @@
 //! ```
 
 use crate::error::{DAMAGED, DISK_FULL, DataError, Place, UNREADABLE, plain};
+use crate::file_state::FileState;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
-use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
@@ -81,21 +81,8 @@ pub(crate) fn zip_failed(error: &ZipError, place: &Place) -> DataError {
     }
 }
 
-/// Device, inode, size, time of change in seconds and nanoseconds, entry.
-type Identity = (u64, u64, u64, i64, i64, usize);
-
 /// An entry of a file as it is now.
-fn identity(file: &File, entry: usize, place: &Place) -> Result<Identity, DataError> {
-    let about = file.metadata().map_err(|error| place.read_failed(&error))?;
-    Ok((
-        about.dev(),
-        about.ino(),
-        about.size(),
-        about.mtime(),
-        about.mtime_nsec(),
-        entry,
-    ))
-}
+type Identity = (FileState, usize);
 
 /// The members that this process has inflated and still uses.
 static INFLATED: Mutex<Option<HashMap<Identity, Weak<File>>>> = Mutex::new(None);
@@ -106,7 +93,7 @@ static CHECKED: Mutex<BTreeSet<Identity>> = Mutex::new(BTreeSet::new());
 impl Stored {
     /// Reads the whole entry and compares its CRC-32 with the archive's.
     pub fn check(&self, file: &File, place: &Place) -> Result<(), DataError> {
-        let identity = identity(file, self.entry, place)?;
+        let identity = (FileState::of(file, place)?, self.entry);
         // Held while reading, so that sites of one process wait for the first instead of doing it again.
         let mut checked = CHECKED.lock().unwrap_or_else(PoisonError::into_inner);
         if checked.contains(&identity) {
@@ -138,7 +125,7 @@ impl Stored {
 impl Compressed {
     /// The inflated entry, whose size is `size`.
     pub fn inflate(&self, file: &File, size: u64, place: &Place) -> Result<Arc<File>, DataError> {
-        let identity = identity(file, self.entry, place)?;
+        let identity = (FileState::of(file, place)?, self.entry);
         // Held while inflating, so that sites of one process wait for the first instead of doing it again.
         let mut table = INFLATED.lock().unwrap_or_else(PoisonError::into_inner);
         let table = table.get_or_insert_default();

@@ -12,6 +12,7 @@
 mod archive;
 pub mod checkpoint;
 mod error;
+mod file_state;
 mod format;
 mod header;
 mod in_order;

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::error::{DataError, Place, UNREADABLE};
+use crate::file_state::FileState;
 use crate::header::Header;
 use crate::layout::{Order, runs};
 use crate::region::check_box;
@@ -19,7 +20,6 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt;
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// Some elements of an array, in row-major order of their places; no place stands twice.
@@ -353,8 +353,8 @@ fn added<T: Copy>(
     groups.iter().filter_map(sum).collect()
 }
 
-/// Which list of which file, as it is now: device, inode, size, time of change, key, and the element type and shape that it is read as.
-type Identity = (u64, u64, u64, i64, i64, Option<String>, Header);
+/// Which list of which file, as it is now: the key, and the element type and shape that it is read as.
+type Identity = (FileState, Option<String>, Header);
 
 /// The lists that this process has read.
 static READ: Mutex<Option<HashMap<Identity, Known>>> = Mutex::new(None);
@@ -402,16 +402,8 @@ impl Unread {
     }
 
     fn identity(&self, file: &File, place: &Place) -> Result<Identity, DataError> {
-        let about = file.metadata().map_err(|error| place.read_failed(&error))?;
-        Ok((
-            about.dev(),
-            about.ino(),
-            about.size(),
-            about.mtime(),
-            about.mtime_nsec(),
-            place.key.clone(),
-            self.header.clone(),
-        ))
+        let state = FileState::of(file, place)?;
+        Ok((state, place.key.clone(), self.header.clone()))
     }
 }
 

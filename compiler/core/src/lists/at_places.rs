@@ -198,35 +198,24 @@ impl Lists {
         let takes = |kernel: &Kernel| {
             kernel.library().is_none() && !may_fault(kernel) && !is_guarded_by(kernel, is_listed)
         };
-        let all = |kernel: &Kernel| {
+        let over = |kernel: &Kernel| {
             let mut all = dims.to_vec();
             all.resize(kernel.indices.len(), None);
             all
         };
-        let about = (&*name, origin);
+        let (about, depth) = ((&*name, origin), depth + 1);
         // If it goes over a list itself: few elements of what it was before are computed where rows of two lists meet for each.
         let before = self.before.get(&id).cloned();
-        let met = before
-            .filter(|(kernel, _)| takes(kernel))
-            .and_then(|before| {
-                let (kernel, operands) = (&before.0, &before.1);
-                self.dotted_at(
-                    about,
-                    (kernel, operands),
-                    (pattern, &all(kernel)),
-                    depth + 1,
-                )
-            });
+        let before = before.filter(|(kernel, _)| takes(kernel));
+        let met = before.and_then(|(kernel, operands)| {
+            let dims = over(&kernel);
+            self.dotted_at(about, (&kernel, &operands), (pattern, &dims), depth)
+        });
         let at = match met {
             Some(met) => met,
             None if takes(&own.0) => {
-                let (kernel, operands) = (&own.0, &own.1);
-                self.at_list(
-                    about,
-                    (kernel, operands),
-                    (pattern, &all(kernel)),
-                    depth + 1,
-                )
+                let dims = over(&own.0);
+                self.at_list(about, (&own.0, &own.1), (pattern, &dims), depth)
             }
             None => return None,
         };
