@@ -185,7 +185,9 @@ fn dependencies_point_downwards() {
         if uses("mpi.") && name != "runtime/comm/mpi/Cargo.toml" {
             offences.push(format!("{name}: only comm names MPI"));
         }
-        if uses("gemm.") && name != "runtime/kernels/Cargo.toml" {
+        // `tests/units` builds the kernels too, with what they depend on.
+        let kernels = ["runtime/kernels/Cargo.toml", "tests/units/Cargo.toml"];
+        if uses("gemm.") && !kernels.contains(&name.as_str()) {
             offences.push(format!("{name}: only kernels names a BLAS"));
         }
         if uses("faer.") && name != "runtime/matrix/Cargo.toml" {
@@ -193,6 +195,30 @@ fn dependencies_point_downwards() {
         }
     }
     none(offences, "the architecture's invariants");
+}
+
+/// A crate with unit tests is built with them by its own manifest or by `tests/units`, others by neither.
+#[test]
+fn unit_tests_are_built_once() {
+    let units = text(Path::new("tests/units/Cargo.toml"));
+    let mut offences = vec![];
+    for manifest in files("Cargo.toml") {
+        let source = manifest.with_file_name("src");
+        let library = source.join("lib.rs");
+        if !root().join(&library).is_file() {
+            continue;
+        }
+        let elsewhere = units.contains(&format!("path = \"../../{}\"", library.display()));
+        let builds = !text(&manifest).contains("\ntest = false");
+        let has_tests = files(".rs")
+            .iter()
+            .any(|path| path.starts_with(&source) && text(path).contains("#[test]"));
+        if usize::from(builds) + usize::from(elsewhere) != usize::from(has_tests) {
+            let found = format!("tests: {has_tests}, built here: {builds}, elsewhere: {elsewhere}");
+            offences.push(format!("{}: {found}", manifest.display()));
+        }
+    }
+    none(offences, "unit tests that stand in sources are built once");
 }
 
 /// The table of layers in `compiler/ARCHITECTURE.md`: a folder of the core imports what its row says, and all of that.
