@@ -510,7 +510,7 @@ fn an_export_that_fails_costs_nothing_else() {
     for sites in ["1", "2"] {
         fs::create_dir(place.at("some")).unwrap();
         let _ = fs::remove_file(place.at("run.jsonl"));
-        let mut command = place.command(&["--sites", sites, "--set", "K=2000", "--restart"]);
+        let mut command = place.command(&["--sites", sites, "--set", "K=500", "--restart"]);
         let child = command
             .args([
                 "--json-lines",

@@ -21,7 +21,12 @@ impl Checker<'_> {
         match self.arena.ty(id) {
             Ty::Typed(dtype) => dtype.name().into(),
             Ty::Number { whole: true } => "a whole number".into(),
-            Ty::Number { whole: false } => "a number with a fraction".into(),
+            Ty::Number { whole: false } => match self.arena.as_scalar(id) {
+                Some(Scalar::Float(x)) if !x.is_finite() => "a number that is not finite".into(),
+                // Whole numbers that an argument gives, `--input h=18446744073709551615`, go up to 2^63 - 1.
+                Some(Scalar::Float(x)) if x.abs() >= 2f64.powi(63) => "a number beyond 2^63".into(),
+                _ => "a number with a fraction".into(),
+            },
         }
     }
 
