@@ -201,7 +201,7 @@ fn dependencies_point_downwards() {
 #[test]
 fn unit_tests_are_built_once() {
     let units = text(Path::new("tests/units/Cargo.toml"));
-    let mut offences = vec![];
+    let (mut offences, mut depended) = (vec![], String::new());
     for manifest in files("Cargo.toml") {
         let source = manifest.with_file_name("src");
         let library = source.join("lib.rs");
@@ -209,7 +209,11 @@ fn unit_tests_are_built_once() {
             continue;
         }
         let elsewhere = units.contains(&format!("path = \"../../{}\"", library.display()));
-        let builds = !text(&manifest).contains("\ntest = false");
+        let own = text(&manifest);
+        if elsewhere {
+            depended += &own;
+        }
+        let builds = !own.contains("\ntest = false");
         let has_tests = files(".rs")
             .iter()
             .any(|path| path.starts_with(&source) && text(path).contains("#[test]"));
@@ -218,6 +222,12 @@ fn unit_tests_are_built_once() {
             offences.push(format!("{}: {found}", manifest.display()));
         }
     }
+    let dependencies = units
+        .lines()
+        .filter(|line| line.ends_with(".workspace = true"));
+    let inherited = |line: &str| text(Path::new("tests/tidy/Cargo.toml")).contains(line);
+    let stale = dependencies.filter(|line| !inherited(line) && !depended.contains(line));
+    offences.extend(stale.map(|line| format!("tests/units/Cargo.toml: no crate has {line}")));
     none(offences, "unit tests that stand in sources are built once");
 }
 

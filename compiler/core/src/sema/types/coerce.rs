@@ -23,8 +23,10 @@ impl Checker<'_> {
             Ty::Number { whole: true } => "a whole number".into(),
             Ty::Number { whole: false } => match self.arena.as_scalar(id) {
                 Some(Scalar::Float(x)) if !x.is_finite() => "a number that is not finite".into(),
-                // Whole numbers that an argument gives, `--input h=18446744073709551615`, go up to 2^63 - 1.
-                Some(Scalar::Float(x)) if x.abs() >= 2f64.powi(63) => "a number beyond 2^63".into(),
+                // An argument such as `--input h=18446744073709551615` is read as one from 2^63 on.
+                Some(Scalar::Float(x)) if x.abs() >= 2f64.powi(63) => {
+                    "a floating-point number beyond 2^63".into()
+                }
                 _ => "a number with a fraction".into(),
             },
         }
