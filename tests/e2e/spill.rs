@@ -59,7 +59,9 @@ fn values_rest_on_disk() {
     for sites in ["1", "2", "3", "4"] {
         let on = ["--sites", sites];
         let whole = number(&plan(folder, &on), "peak_memory_per_site_max");
-        let limit = (whole * 7 / 10).to_string();
+        // On four sites there is a layout that needs two fifths of it and no disk.
+        let most = whole * if sites == "4" { 7 } else { 14 } / 20;
+        let limit = most.to_string();
         // Without panels, which need no disk.
         let limited = [
             "--sites",
@@ -80,7 +82,7 @@ fn values_rest_on_disk() {
         let stated = plan(folder, &resting);
         let written = number(&stated, "spill_written");
         assert!(written > 0 && number(&stated, "spill_read") >= written);
-        assert!(number(&stated, "peak_memory_per_site_max") <= whole * 7 / 10);
+        assert!(number(&stated, "peak_memory_per_site_max") <= most);
         let (spilled, found, also) =
             computed(sites, einc_command(&["run", "back.ein"]).args(&resting));
         // A layout for less memory may add up in another order.

@@ -236,6 +236,7 @@ fn carried_out(program: &Program, layout: &Layout, sites: u32) -> String {
             ia::Operation::Source { .. } => continue,
             ia::Operation::Broadcast { .. } => ("broadcast", None),
             ia::Operation::Shuffle { .. } => ("shuffle", None),
+            ia::Operation::Window { .. } => ("window", None),
             ia::Operation::LocalJoin { fold, .. } => ("join", fold.as_ref()),
             ia::Operation::LocalAggregate { .. } => ("aggregate", None),
             ia::Operation::LocalTile { .. } => ("tile", None),
@@ -372,6 +373,79 @@ B.cut: {i: 8/2} f64[i, 8] @ GRID(., .) = tile
 B: {i: 8/2, j: 8/2@y} f64[i, j] @ GRID(., .) = tile
 B.by.i.j: {i: 8/2, j: 8/2@y} f64[i, j] @ GRID(i, j) = shuffle
 C: {i: 8/2, j: 8/2@y} f64[i, j] @ GRID(i, j) = join
+"
+    );
+}
+
+/// A small vector that rests cut, and statements that every site runs over all of it.
+const SMALL: &str = "input a: f32[N] = unbound
+b: f32[N] = [i: N] exp(a[i])
+c: f32[N] = [i: N] 2.0 * b[i]
+d: f32[N] = [i: N] b[i] + c[i]
+e: f32[] = [| i: N] sum c[i] * d[i]
+output e";
+
+#[test]
+fn what_is_small_is_put_together_for_statements_that_have_all_of_it() {
+    let text_of = |count: &str| {
+        let program = einc_core::einsum::parse::parse(&SMALL.replace('N', count)).unwrap();
+        let every = vec![StatementRole::Every];
+        let layout = Layout {
+            mesh: Mesh { axes: vec![4] },
+            statements: vec![vec![], every.clone(), every.clone(), every.clone(), every],
+            rests: [cut(0), ALL, ALL, ALL, ALL].map(|role| vec![role]).to_vec(),
+        };
+        carried_out(&program, &layout, 4)
+    };
+    assert_eq!(
+        text_of("10"),
+        "\
+transfer 40, received at most 8, flops 120
+a.all: {i: 10/4} f32[i] @ ALL = broadcast
+a.whole: {} f32[10] @ ALL = concat
+b: {} f32[10] @ ALL = join
+c: {} f32[10] @ ALL = join
+d: {} f32[10] @ ALL = join
+e: {} f32[] @ ALL = join
+"
+    );
+    // 1.2 MB are not copied for fewer tuples.
+    assert_eq!(
+        text_of("300000"),
+        "\
+transfer 1200000, received at most 225000, flops 3600000
+a.all: {i: 300000/4} f32[i] @ ALL = broadcast
+b: {i: 300000/4} f32[i] @ ALL = join
+c: {i: 300000/4} f32[i] @ ALL = join
+d: {i: 300000/4} f32[i] @ ALL = join
+e: {} f32[] @ ALL = join of {i: 300000/4}
+"
+    );
+}
+
+#[test]
+fn what_a_site_has_is_not_read_in_windows() {
+    let text = "input a: f32[12, 8] = unbound\nb: f32[12] = [i: 12] a[i, 3] + a[i, 5]\noutput b";
+    let program = einc_core::einsum::parse::parse(text).unwrap();
+    let layout = |role| Layout {
+        mesh: Mesh { axes: vec![4] },
+        statements: vec![vec![], vec![index(0)]],
+        rests: vec![vec![role], vec![cut(0)]],
+    };
+    // Only a that lies by its other dimension is moved, and only the columns that are read.
+    assert_eq!(
+        carried_out(&program, &layout(cut(0)), 4),
+        "\
+transfer 0, received at most 0, flops 3
+b: {i: 12/4} f32[i] @ PART(i) = join
+"
+    );
+    assert_eq!(
+        carried_out(&program, &layout(cut(1)), 4),
+        "\
+transfer 27, received at most 9, flops 3
+a.window: {i: 12/4} f32[i, 3..5 of 8] @ PART(i) = window
+b: {i: 12/4} f32[i] @ PART(i) = join
 "
     );
 }

@@ -2,7 +2,7 @@
 //! to IA.
 //!
 //! All members of a class of indices ([`Classes`]) are cut into one piece for each coordinate of the axes that cut
-//! any of them, so that no statement needs anything re-chunked and every cut is along a mesh axis. Where a
+//! any of them, so that every cut is along a mesh axis and nothing is re-chunked between statements, unless it is small ([`cuts`]). Where a
 //! statement does not cut an index along all those axes, it runs over the local pieces; if the index is reduced,
 //! their results are combined as they are made. In deterministic mode the pieces do not depend on the mesh, and
 //! only indices that no axis cuts are combined so: the order of all additions stays that of the pieces.
@@ -13,13 +13,16 @@
 //! C.partial: {i: 8/2, k: 6/2@y} = fold {i: 8/2, k: 6/4@xy} keep {i, k}   @ GRID(i, k)
 //! ```
 
+use super::cuts;
 use super::from_tra::Places;
-use super::layout::{Layout, StatementRole, TensorRole};
-use crate::einsum::{Definition, LoopValue, Program, Tensor};
+use super::layout::{self, Layout, StatementRole, TensorRole};
+use crate::einsum::{Definition, LoopValue, Program, Tensor, TensorId};
 use crate::tra::classes::Classes;
 use crate::tra::from_einsum::Lowered;
+use crate::tra::operands::split_operands;
+use crate::tra::reads::Windows;
 use crate::tra::{self, Chunking, Cut};
-use ein_plan::{AxisRole, IndexId, KeyDim, Mesh, Placement, Range, RelationId};
+use ein_plan::{AxisRole, IndexId, Kernel, KeyDim, Mesh, Placement, Range, RelationId};
 
 /// Pieces of a cut class in deterministic mode, whatever the mesh, where no statement has too many tuples of them.
 pub const DETERMINISTIC_PIECES: u32 = 16;
@@ -118,7 +121,7 @@ pub fn chunking(
     chunking_finer(program, layout, deterministic, &[])
 }
 
-/// [`chunking`], with every piece of a class of indices cut into so many again; one number a class ([`Classes`]), or none. A site has all parts
+/// [`chunking`], with every piece of a class of indices cut into so many again; one number a class ([`cuts::alike`]), or none. A site has all parts
 /// of its pieces; what is combined of parts of a reduced index is combined as it is made.
 pub fn chunking_finer(
     program: &Program,
@@ -131,8 +134,11 @@ pub fn chunking_finer(
         mesh: &layout.mesh,
         deterministic,
     };
-    let classes = classes(program, layout);
-    let axes = axes(&classes, layout);
+    let classes = match deterministic || !finer.is_empty() {
+        true => cuts::alike(program, layout),
+        false => cuts::worth_while(program, layout),
+    };
+    let axes = cuts::axes(&classes, layout);
     let mut cuts: Vec<Cut> = axes.iter().map(|axes| rules.cut(axes)).collect();
     if deterministic {
         limit(&mut cuts, &classes, program, layout);
@@ -178,39 +184,6 @@ pub fn chunking_finer(
         chunking.scattered.push(scattered);
     }
     Ok(chunking)
-}
-
-/// The classes of indices that a layout cuts alike. What a loop begins with is cut by itself where its state is not cut: the rounds would put the pieces
-/// together again and again.
-pub fn classes(program: &Program, layout: &Layout) -> Classes {
-    let apart = Classes::of_program(program, |_| true);
-    let cut = axes(&apart, layout);
-    let is_whole = |class: &u32| cut[*class as usize].is_empty();
-    Classes::of_program(program, |at| apart.dims[at].iter().all(is_whole))
-}
-
-/// By class: the axes that cut it.
-fn axes(classes: &Classes, layout: &Layout) -> Vec<Vec<u8>> {
-    let mut axes: Vec<Vec<u8>> = vec![vec![]; classes.count as usize];
-    let mut cut_along = |class: u32, axis: u8| {
-        let axes = &mut axes[class as usize];
-        if let Err(at) = axes.binary_search(&axis) {
-            axes.insert(at, axis);
-        }
-    };
-    for at in 0..classes.dims.len() {
-        for (axis, role) in (0u8..).zip(&layout.statements[at]) {
-            if let StatementRole::Index(index) = role {
-                cut_along(classes.indices[at][index.0 as usize], axis);
-            }
-        }
-        for (axis, role) in (0u8..).zip(&layout.rests[at]) {
-            if let TensorRole::Cut(dim) = role {
-                cut_along(classes.dims[at][*dim as usize], axis);
-            }
-        }
-    }
-    axes
 }
 
 /// Makes pieces fewer until no statement has more tuples than its points are worth, or too many: several of its indices may be
@@ -274,19 +247,54 @@ impl Rules<'_> {
         self.deterministic || self.mesh.count(axis) > 1
     }
 
-    /// By tensor: whether it is worth while to read it in windows, that is unless every site has the whole anyway.
-    fn windowed(&self, program: &Program, layout: &Layout) -> Vec<bool> {
-        let windowed = |(tensor, rest): (&Tensor, &Vec<TensorRole>)| {
-            let free = matches!(&tensor.definition, Definition::Source(source) if source.is_free());
-            let mut axes = rest.iter().zip(&self.mesh.axes);
-            !free && axes.any(|(role, count)| *count > 1 && *role != TensorRole::Every)
+    /// By tensor and operand of its statement: whether it is worth while to read it in windows, that is unless every site has all that it
+    /// reads of it anyway.
+    fn windowed(&self, program: &Program, layout: &Layout) -> Vec<Vec<bool>> {
+        let of_statement = |(at, tensor): (usize, &Tensor)| {
+            let Definition::Statement { kernel, operands } = &tensor.definition else {
+                return vec![];
+            };
+            let lacks = self.lacking(kernel, &layout.statements[at], operands, &layout.rests);
+            let is_free = |id: &TensorId| matches!(&program.tensor(*id).definition, Definition::Source(source) if source.is_free());
+            operands
+                .iter()
+                .zip(lacks)
+                .map(|(id, lacks)| lacks && !is_free(id))
+                .collect()
         };
         program
             .tensors
             .iter()
-            .zip(&layout.rests)
-            .map(windowed)
+            .enumerate()
+            .map(of_statement)
             .collect()
+    }
+
+    /// By operand of a statement: whether a site lacks some of what it reads by bare names, and of all other dimensions.
+    fn lacking(
+        &self,
+        kernel: &Kernel,
+        roles: &[StatementRole],
+        operands: &[TensorId],
+        rests: &[Vec<TensorRole>],
+    ) -> Vec<bool> {
+        let all_cut = vec![2; kernel.indices.len()];
+        let (_, reads) = split_operands(kernel, &all_cut, &Windows::None);
+        let mut lacking = vec![false; operands.len()];
+        for (operand, parts) in reads {
+            let dim_of = |index| parts.iter().position(|part| part.piece() == Some(index));
+            let required = layout::roles(
+                roles,
+                |index| Some(dim_of(index)? as u32),
+                TensorRole::Every,
+            );
+            let rest = &rests[operands[operand as usize].0 as usize];
+            let axes = (rest.iter().zip(&required)).zip(&self.mesh.axes);
+            let apart = axes.filter(|(_, count)| **count > 1).map(|(pair, _)| pair);
+            let (actual, required): (Vec<TensorRole>, Vec<TensorRole>) = apart.unzip();
+            lacking[operand as usize] |= !layout::satisfies(&actual, &required);
+        }
+        lacking
     }
 
     /// By index of a statement: whether windows move with it. In deterministic mode a reduction reads the same arrays whatever

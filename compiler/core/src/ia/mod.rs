@@ -13,6 +13,7 @@
 //! C: {} f32[4, 8] @ ONE = local aggregate sum C.partial.one keep {}   // model.ein:5
 //! ```
 
+pub mod cuts;
 pub mod from_layout;
 pub mod from_tra;
 pub mod interpret;

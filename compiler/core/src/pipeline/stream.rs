@@ -13,7 +13,7 @@ use super::choose::Chosen;
 use super::{Compiled, Options, tensor_relations};
 use crate::cost::{self, Machine};
 use crate::einsum::{Definition, Program};
-use crate::ia::from_layout::classes;
+use crate::ia::cuts;
 use crate::search::share::Shared;
 use crate::tra::classes::Classes;
 use crate::{ia, lower, tra};
@@ -55,7 +55,7 @@ pub(super) fn streamed(
         shared,
         options,
         limit,
-        classes: classes(program, &chosen.layout),
+        classes: cuts::alike(program, &chosen.layout),
     };
     let Some(mut cut) = cutter.fitting(deadline)? else {
         return Ok(None);

@@ -2,7 +2,7 @@
 //!
 //! An index and a dimension belong together where a statement reads the dimension by the index's bare name over
 //! its whole extent, or writes it (but for the indices of a library operation's own result); so do the dimensions of a loop's state with those of what
-//! a round ends with, and of what the first round begins with, unless that is re-chunked. If all members of a class are cut into the same pieces, nothing has to be
+//! a round ends with, and of what the first round begins with, unless that is re-chunked. A caller may set reads apart, which are re-chunked then. If all members of a class are cut into the same pieces, nothing has to be
 //! re-chunked between a statement and what it reads so. Must not know sites, nor into how many pieces.
 //!
 //! ```text
@@ -10,9 +10,9 @@
 //! ```
 
 use super::operands::split_operands;
-use super::reads::Windows;
-use crate::einsum::{Definition, Program};
-use ein_plan::IndexId;
+use super::reads::{Part, Windows};
+use crate::einsum::{Definition, Program, TensorId};
+use ein_plan::{IndexId, Kernel};
 use std::collections::HashMap;
 
 /// The classes of a program, numbered from 0 by their first member.
@@ -27,8 +27,13 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// The classes of a program. `apart`: by the number of a state's tensor, whether what its loop begins with is cut by itself.
-    pub fn of_program(program: &Program, apart: impl Fn(usize) -> bool) -> Classes {
+    /// The classes of a program. `apart`: by the number of a state's tensor, whether what its loop begins with is cut by itself. `alike`: whether
+    /// an index is cut as the dimension that it reads.
+    pub fn of_program(
+        program: &Program,
+        apart: impl Fn(usize) -> bool,
+        alike: impl Fn(Read) -> bool,
+    ) -> Classes {
         let mut members = Members::default();
         let (mut indices, mut dims) = (vec![], vec![]);
         for tensor in &program.tensors {
@@ -72,14 +77,10 @@ impl Classes {
             let Definition::Statement { kernel, operands } = &tensor.definition else {
                 continue;
             };
-            let all_cut = vec![2; kernel.indices.len()];
-            let (_, reads) = split_operands(kernel, &all_cut, &Windows::None);
-            for (operand, parts) in reads {
-                let read = operands[operand as usize].0 as usize;
-                for (dim, part) in dims[read].iter().zip(parts) {
-                    if let Some(index) = part.piece() {
-                        members.join(*dim, of_statement[index.0 as usize]);
-                    }
+            for read in reads(at, kernel, operands) {
+                if alike(read) {
+                    let dim = dims[read.tensor][read.dim];
+                    members.join(dim, of_statement[read.index]);
                 }
             }
         }
@@ -102,6 +103,38 @@ impl Classes {
             count: numbers.len() as u32,
         }
     }
+}
+
+/// A read of a dimension by an index's bare name over its whole extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Read {
+    /// Number of the tensor whose statement reads.
+    pub reader: usize,
+    /// Index of that statement.
+    pub index: usize,
+    /// Number of the tensor that is read.
+    pub tensor: usize,
+    /// Dimension of it.
+    pub dim: usize,
+}
+
+/// The reads by bare names of the statement of tensor `reader`.
+pub fn reads(reader: usize, kernel: &Kernel, operands: &[TensorId]) -> Vec<Read> {
+    let all_cut = vec![2; kernel.indices.len()];
+    let (_, parts) = split_operands(kernel, &all_cut, &Windows::None);
+    let read = |(operand, parts): (u32, Vec<Part>)| {
+        let tensor = operands[operand as usize].0 as usize;
+        let indices = parts.into_iter().map(|part| part.piece()).enumerate();
+        indices.filter_map(move |(dim, index)| {
+            Some(Read {
+                reader,
+                index: index?.0 as usize,
+                tensor,
+                dim,
+            })
+        })
+    };
+    parts.into_iter().flat_map(read).collect()
 }
 
 /// A forest: each member knows another of its class, the root itself.

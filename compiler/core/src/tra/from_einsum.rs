@@ -184,11 +184,11 @@ impl Lowering<'_> {
         for (moves, pieces) in moving.iter_mut().zip(pieces) {
             *moves &= *pieces > 1;
         }
-        let windowed = |operand: &TensorId| {
-            let windowed = self.chunking.windowed.get(operand.0 as usize);
-            !moving.is_empty() && windowed.copied().unwrap_or(false)
-        };
-        let windowed = operands.iter().map(windowed).collect();
+        let mut windowed = self.chunking.windowed.get(at).cloned().unwrap_or_default();
+        if moving.is_empty() {
+            windowed.clear();
+        }
+        windowed.resize(operands.len(), false);
         (moving, windowed)
     }
 

@@ -317,8 +317,8 @@ pub struct Chunking {
     /// By tensor: of each index of its kernel, what of the cut is left in the carriers of a reduction when those
     /// that meet are combined as they are made; `None`: all of it. No entry: nothing is combined so.
     pub addends: Vec<Vec<Option<Cut>>>,
-    /// By tensor: whether statements read it in windows of it, where they read it otherwise than by bare indices. No entry: whole.
-    pub windowed: Vec<bool>,
+    /// By tensor and operand of its kernel: whether it is read in windows, where it is read otherwise than by bare indices. No entry: whole.
+    pub windowed: Vec<Vec<bool>>,
     /// By tensor and index of its kernel: whether windows move with it. No entry: with none.
     pub moving: Vec<Vec<bool>>,
     /// By tensor: how its carriers are cut while they are combined, beyond what its statement gives and the tensor

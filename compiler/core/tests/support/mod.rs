@@ -77,7 +77,14 @@ pub fn chunking_by(program: &Program, mut pieces: impl FnMut() -> u32) -> Chunki
         .collect();
     Chunking {
         // Whatever can be read in windows is.
-        windowed: vec![true; program.tensors.len()],
+        windowed: program
+            .tensors
+            .iter()
+            .map(|tensor| match &tensor.definition {
+                Definition::Source(_) | Definition::Loop(_) => vec![],
+                Definition::Statement { operands, .. } => vec![true; operands.len()],
+            })
+            .collect(),
         moving: program
             .tensors
             .iter()
