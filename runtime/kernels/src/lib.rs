@@ -59,6 +59,7 @@ mod scan;
 mod scatter;
 mod segment;
 mod segment_reduce;
+mod selection;
 mod shelter;
 mod store;
 mod stream;
@@ -226,6 +227,7 @@ fn looped(
         LoopKind::RowReduce(_) => rows::run(kernel, ranges, operands),
         LoopKind::RowProduct => row_product::run(kernel, ranges, operands),
         LoopKind::Patched => patched::run(kernel, ranges, operands),
+        LoopKind::Selection => selection::run(kernel, ranges, operands),
         LoopKind::GatheredSum => scatter::gathered(kernel, ranges, operands),
         LoopKind::GatheredMatmul | LoopKind::ScatteredMatmul => {
             placed_matmul::run(kernel, ranges, operands)

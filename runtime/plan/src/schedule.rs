@@ -42,6 +42,7 @@ pub mod row_product;
 pub mod row_reduce;
 mod row_text;
 pub mod segments;
+pub mod selection;
 mod text;
 pub mod tiling;
 pub mod zeros;
@@ -99,6 +100,8 @@ pub enum LoopKind {
     RowReduce(RowReduce),
     /// An operand, but for the rows that data find in another one.
     Patched,
+    /// A part of an operand, at the places that the guard fixes.
+    Selection,
     /// Sums of products of two rows, of which data say which ones they are.
     RowProduct,
     /// Reductions of rows of which data say which ones they are.
@@ -150,6 +153,7 @@ impl LoopKind {
             LoopKind::Pairwise(_) => "pairwise",
             LoopKind::RowReduce(_) => "row_reduction",
             LoopKind::Patched => "patched",
+            LoopKind::Selection => "selection",
             LoopKind::RowProduct => "row_product",
             LoopKind::GatheredSum => "gathered_sum",
             LoopKind::GatheredMatmul => "gathered_matmul",

@@ -67,6 +67,7 @@ impl Plan {
             | LoopKind::Pairwise(_)
             | LoopKind::RowReduce(_)
             | LoopKind::Patched
+            | LoopKind::Selection
             | LoopKind::RowProduct
             | LoopKind::Inlined
             | LoopKind::Strips => None,

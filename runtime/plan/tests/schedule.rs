@@ -497,6 +497,18 @@ fn work_is_counted_as_loops_do_it() {
 }
 
 #[test]
+fn what_lies_at_fixed_places_is_selected() {
+    loops(
+        "(f32[9, 4], i64[]) [j: 4 | i: 9] f32 = max a0[i, j] if i == a1[]",
+        "selection at [i = a1]",
+    );
+    loops(
+        "(f32[9, 4], i64[]) [| i: 9, j: 4] f32 = max a0[i, j] if and(i == a1[], j == 3)",
+        "selection at [j = 3, i = a1]",
+    );
+}
+
+#[test]
 fn what_is_not_reduced_is_elementwise_or_gathered() {
     loops(
         "(f32[9, 4]) [i: 9, j: 4] f32 = exp(a0[i, j])",

@@ -13,7 +13,7 @@ use super::facts::{Facts, MOST_INDICES};
 use super::reason::Reason;
 use super::{
     LoopKernel, LoopKind, Matmul, RowLoops, gathered_sum, grouped, guarded, matmul, pairwise,
-    patched, placed_matmul, row_product, row_reduce, segments,
+    patched, placed_matmul, row_product, row_reduce, segments, selection,
 };
 
 /// A kind of loops that was looked at.
@@ -116,6 +116,7 @@ enum Ask {
     Segments,
     Pairwise,
     RowReduce,
+    Selection,
     RowProduct,
     GatheredSum,
     GatheredMatmul,
@@ -137,6 +138,8 @@ fn kinds(facts: &Facts<'_>) -> &'static [Ask] {
         }
     } else if kernel.indices.len() > MOST_INDICES {
         &[Ask::Strips]
+    } else if selection::selection(kernel).is_some() {
+        &[Ask::Selection]
     } else if placed_matmul::scattered(kernel).is_some() {
         &[Ask::ScatteredMatmul, Ask::Scatter, Ask::Strips]
     } else if segments::segments(kernel).is_some() {
@@ -186,6 +189,7 @@ impl Ask {
                 ("patched", plain(found.ok_or(reason)))
             }
             Ask::Gather => always(LoopKind::Gather),
+            Ask::Selection => always(LoopKind::Selection),
             Ask::Strips => always(LoopKind::Strips),
             Ask::Scatter => (
                 "scatter",

@@ -47,6 +47,7 @@ impl LoopKind {
             | LoopKind::Elementwise
             | LoopKind::Gather
             | LoopKind::Patched
+            | LoopKind::Selection
             | LoopKind::RowProduct
             | LoopKind::GatheredSum
             | LoopKind::GatheredMatmul
@@ -188,6 +189,7 @@ impl Line<'_> {
             "elementwise" => LoopKind::Elementwise,
             "gather" => LoopKind::Gather,
             "patched" => LoopKind::Patched,
+            "selection" => LoopKind::Selection,
             "row_product" => LoopKind::RowProduct,
             "gathered_sum" => LoopKind::GatheredSum,
             "gathered_matmul" => LoopKind::GatheredMatmul,
