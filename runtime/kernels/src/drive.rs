@@ -35,10 +35,10 @@ const TASK: u64 = 1 << 16;
 /// Most parts of one reduction.
 const PARTS: u64 = 64;
 
-/// Evaluates a kernel strip by strip; `memo` keeps its program for the next time.
+/// Evaluates a kernel strip by strip at some of all points; `memo` keeps its program for the next time, when they may be others.
 pub(crate) fn run(
     kernel: &Kernel,
-    ranges: &[(u64, u64)],
+    (ranges, all): (&[(u64, u64)], &[(u64, u64)]),
     operands: &[Chunk<'_>],
     fusion: Fusion,
     memo: Option<&Memo>,
@@ -50,11 +50,14 @@ pub(crate) fn run(
         .iter()
         .map(|dtype| memory::room(*dtype, &shape))
         .collect();
-    let make = |times| program(kernel, ranges, operands, (fusion, true), times);
+    let make = |times| program(kernel, (ranges, all), operands, (fusion, true), times);
     let key = Key {
         kernel: None,
-        ranges,
-        purpose: Purpose::Whole,
+        ranges: all,
+        purpose: match ranges == all {
+            true => Purpose::Whole,
+            false => Purpose::Some(ranges.iter().map(|(_, n)| *n).collect()),
+        },
         layout: OperandLayout::As(operands),
     };
     let ready = memo::program(memo, key, make);
@@ -77,7 +80,7 @@ pub(crate) fn run(
     let mut faulty = fill(&ready.program);
     if faulty.is_some() && ready.program.nest.patch {
         // Patches are not in the order of points: strips find the lowest one.
-        faulty = fill(&program(kernel, ranges, operands, (fusion, false), 1).program);
+        faulty = fill(&program(kernel, (ranges, all), operands, (fusion, false), 1).program);
     }
     match faulty {
         None => Ok(columns),
@@ -85,17 +88,18 @@ pub(crate) fn run(
     }
 }
 
-/// The program of a kernel, of operands that lie where these do. It stands for so many runs since it was made last.
+/// The program of a kernel, of operands that lie where these do, at as many points as `ranges` has, anywhere in `all`. It stands for so many runs
+/// since it was made last.
 fn program(
     kernel: &Kernel,
-    ranges: &[(u64, u64)],
+    (ranges, all): (&[(u64, u64)], &[(u64, u64)]),
     operands: &[Chunk<'_>],
     (fusion, patches): (Fusion, bool),
     times: u64,
 ) -> Ready {
     let rank = kernel.output_rank as usize;
-    let ranges = signed(ranges);
     let lengths: Vec<usize> = ranges.iter().map(|(_, n)| *n as usize).collect();
+    let ranges = signed(all);
     let output: Vec<usize> = (0..rank).collect();
     let reduced: Vec<usize> = (rank..ranges.len()).collect();
     let axes = (output.as_slice(), reduced.as_slice());

@@ -171,9 +171,19 @@ pub fn execute(
         return library::run(kernel, &library, ranges, operands).map(|result| vec![result]);
     }
     let narrowed = (!loops.fixed.is_empty()).then(|| narrow::at(&loops.fixed, ranges, operands));
-    // What is narrowed is somewhere else every time.
-    let memo = memo.filter(|_| narrowed.is_none());
-    let ranges = narrowed.as_deref().unwrap_or(ranges);
+    let scheduled = Scheduled { kernel, loops };
+    let some = narrowed.as_deref().unwrap_or(ranges);
+    execute_some(scheduled, (some, ranges), operands, options, memo)
+}
+
+/// [`execute`] at some of the points of `all`, of which there are as many every time.
+fn execute_some(
+    Scheduled { kernel, loops }: Scheduled<'_>,
+    (ranges, all): (&[(u64, u64)], &[(u64, u64)]),
+    operands: &[Chunk<'_>],
+    options: &Options,
+    memo: Option<&Memo>,
+) -> Result<Vec<Array>, KernelError> {
     if let LoopKind::Lookup(indices) = &loops.kind
         && ranges.iter().all(|(_, n)| *n > 0)
         && let Some(result) = lookup::run(kernel, indices, ranges, operands, options.fusion)
@@ -189,7 +199,7 @@ pub fn execute(
     if let Some(result) = looped(kernel, &loops.kind, ranges, operands) {
         return Ok(result);
     }
-    let result = drive::run(kernel, ranges, operands, options.fusion, memo)?;
+    let result = drive::run(kernel, (ranges, all), operands, options.fusion, memo)?;
     chosen(kernel, ranges, result)
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn run(
     fusion: Fusion,
 ) -> Option<Result<Vec<Array>, KernelError>> {
     let (looking, ranges) = looking_up(kernel, indices, ranges);
-    match drive::run(&looking, &ranges, operands, fusion, None) {
+    match drive::run(&looking, (&ranges, &ranges), operands, fusion, None) {
         Ok(result) => Some(Ok(result)),
         Err(error) => matches!(error.fault, Fault::NotWithin { .. }).then_some(Err(error)),
     }

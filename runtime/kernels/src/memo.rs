@@ -52,6 +52,8 @@ pub(crate) struct Key<'k> {
 pub(crate) enum Purpose {
     /// All points at once, the result in memory of its own.
     Whole,
+    /// So many points of each index, anywhere in its range.
+    Some(Vec<u64>),
     /// All points at once, the result in the memory of this operand.
     Over(usize),
     /// Blocks of rows of which this is the first one; of several results, their nodes.

@@ -7,7 +7,7 @@
 //! where(i == a0[], a1[], a2[i]), a0 = 417, i in 300..600:   [117: 1 element]
 //! ```
 
-use crate::{Chunk, KernelError, Options, Scheduled, execute, narrow};
+use crate::{Chunk, KernelError, Memo, Options, Scheduled, execute_some, narrow};
 use ein_array::Array;
 use ein_plan::Update;
 
@@ -15,13 +15,14 @@ use ein_plan::Update;
 /// may overlap; they agree there.
 ///
 /// # Errors
-/// As [`execute`]; points that are not changed are not looked at, and have no faults.
+/// As [`crate::execute`]; points that are not changed are not looked at, and have no faults.
 pub fn update(
     scheduled: Scheduled<'_>,
     update: &Update,
     ranges: &[(u64, u64)],
     operands: &[Chunk<'_>],
     options: &Options,
+    memo: Option<&Memo>,
 ) -> Result<Vec<(Vec<usize>, Array)>, KernelError> {
     let mut boxes = vec![];
     for point in &update.points {
@@ -32,7 +33,7 @@ pub fn update(
         let starts = at.iter().zip(ranges);
         let start = starts.map(|(at, range)| (at.0 - range.0) as usize);
         let start: Vec<usize> = start.collect();
-        let new = execute(scheduled, &at, operands, options, None)?;
+        let new = execute_some(scheduled, (&at, ranges), operands, options, memo)?;
         boxes.extend(new.into_iter().map(|new| (start.clone(), new)));
     }
     Ok(boxes)

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use ein_array::{Array, Data};
-use ein_kernels::{Chunk, Fusion, Memo, Options, Scheduled, execute, run, schedule};
+use ein_kernels::{Chunk, Fusion, Memo, Options, Scheduled, execute, run, schedule, update};
 use ein_plan::Kernel;
 
 fn array(shape: &[usize], seed: usize) -> Array {
@@ -57,6 +57,90 @@ fn runs_are_alike() {
                 let got = execute(scheduled, &ranges, &operands, &options, Some(&memo)).unwrap();
                 let bits = |arrays: &[Array]| arrays[0].data().bytes().to_vec();
                 assert_eq!(bits(&got), bits(&want), "{text}, {fusion:?}, turn {turn}");
+            }
+        }
+    }
+}
+
+/// The place that a guard fixes is another one in every run, at the ends and outside of what is there among them.
+#[test]
+fn a_place_may_be_another_in_every_run() {
+    let text = "(f32[300, 40], i64[]) [d: 40 | n: 300] f32 = sum a0[n, d] * 2.0 + a0[n - 1, d] else f32(n) if n == a1[]";
+    let kernel: Kernel = text.parse().unwrap();
+    let rows = array(&[300, 40], 1);
+    let Data::F32(values) = rows.data() else {
+        panic!("of another type")
+    };
+    let memo = Memo::default();
+    for turn in 0..40 {
+        let place = [0, 1, 299, 300, -1, 17, 250][turn % 7] + turn as i64 / 7;
+        let at = Array::new(vec![], Data::I64(vec![place])).unwrap();
+        let chunk = |array, start| Chunk {
+            columns: vec![array],
+            start,
+        };
+        let operands = [chunk(&rows, vec![0, 0]), chunk(&at, vec![])];
+        let ranges = [(0, 40), (0, 300)];
+        let loops = &schedule(&kernel, &ranges, &operands);
+        let scheduled = Scheduled {
+            kernel: &kernel,
+            loops,
+        };
+        let options = Options::default();
+        let got = execute(scheduled, &ranges, &operands, &options, Some(&memo)).unwrap();
+        for d in 0..40 {
+            let value = |n: i64| values[n as usize * 40 + d];
+            let want = match place {
+                0 => value(0) * 2.0,
+                1..300 => value(place) * 2.0 + value(place - 1),
+                _ => 0.0,
+            };
+            assert_eq!(got[0].data().get(d).as_f64(), f64::from(want), "at {place}");
+        }
+    }
+}
+
+/// What an update changes, row by row, some of them outside.
+#[test]
+fn an_update_may_be_elsewhere_in_every_run() {
+    let text = "(i64[], f32[40], f32[300, 40]) [n: 300, d: 40] f32 = where(n == a0[], a1[d] + f32(n), a2[n, d])";
+    let kernel: Kernel = text.parse().unwrap();
+    let changes = kernel.update().unwrap();
+    let (new, rows) = (array(&[40], 3), array(&[100, 40], 1));
+    let memo = Memo::default();
+    for place in [100, 150, 99, 199, 200, 120, 121] {
+        let at = Array::new(vec![], Data::I64(vec![place])).unwrap();
+        let chunk = |array, start| Chunk {
+            columns: vec![array],
+            start,
+        };
+        let operands = [
+            chunk(&at, vec![]),
+            chunk(&new, vec![0]),
+            chunk(&rows, vec![100, 0]),
+        ];
+        let ranges = [(100, 100), (0, 40)];
+        let loops = &schedule(&kernel, &ranges, &operands);
+        let scheduled = Scheduled {
+            kernel: &kernel,
+            loops,
+        };
+        let options = Options::default();
+        let boxes = update(
+            scheduled,
+            &changes,
+            &ranges,
+            &operands,
+            &options,
+            Some(&memo),
+        )
+        .unwrap();
+        assert_eq!(boxes.len(), usize::from((100..200).contains(&place)));
+        for (start, part) in boxes {
+            assert_eq!(start, [place as usize - 100, 0]);
+            for d in 0..40 {
+                let want = new.data().get(d).as_f64() as f32 + place as f32;
+                assert_eq!(part.data().get(d).as_f64(), f64::from(want), "at {place}");
             }
         }
     }

@@ -65,16 +65,15 @@ pub fn worth_while(program: &Program, layout: &Layout) -> Classes {
         groups: &groups,
     };
     let gains = saved.gains();
-    let whole: Vec<bool> = gains.iter().map(|gain| *gain > 0.0).collect();
-    // A group holds fixed classes or others, not both.
-    let mut free = vec![false; groups.count as usize];
+    let mut whole: Vec<bool> = gains.iter().map(|gain| *gain > 0.0).collect();
     for at in 0..program.tensors.len() {
-        let pairs = apart.dims[at].iter().zip(&groups.dims[at]);
-        for (class, group) in pairs.chain(apart.indices[at].iter().zip(&groups.indices[at])) {
-            free[*group as usize] |= !is_fixed(*class);
+        let dims = apart.dims[at].iter().zip(&groups.dims[at]);
+        let indices = apart.indices[at].iter().zip(&groups.indices[at]);
+        for (_, group) in dims.chain(indices).filter(|(class, _)| is_fixed(**class)) {
+            whole[*group as usize] = false;
         }
     }
-    let is_whole = |group: u32| free[group as usize] && whole[group as usize];
+    let is_whole = |group: u32| whole[group as usize];
     classes(program, layout, |read| {
         is_whole(of_index(&groups, read)) == is_whole(of_dim(&groups, read))
     })

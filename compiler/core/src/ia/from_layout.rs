@@ -19,8 +19,7 @@ use super::layout::{self, Layout, StatementRole, TensorRole};
 use crate::einsum::{Definition, LoopValue, Program, Tensor, TensorId};
 use crate::tra::classes::Classes;
 use crate::tra::from_einsum::Lowered;
-use crate::tra::operands::split_operands;
-use crate::tra::reads::Windows;
+use crate::tra::operands::bare_reads;
 use crate::tra::{self, Chunking, Cut};
 use ein_plan::{AxisRole, IndexId, Kernel, KeyDim, Mesh, Placement, Range, RelationId};
 
@@ -278,11 +277,9 @@ impl Rules<'_> {
         operands: &[TensorId],
         rests: &[Vec<TensorRole>],
     ) -> Vec<bool> {
-        let all_cut = vec![2; kernel.indices.len()];
-        let (_, reads) = split_operands(kernel, &all_cut, &Windows::None);
         let mut lacking = vec![false; operands.len()];
-        for (operand, parts) in reads {
-            let dim_of = |index| parts.iter().position(|part| part.piece() == Some(index));
+        for (operand, indices) in bare_reads(kernel) {
+            let dim_of = |index| indices.iter().position(|read_by| *read_by == Some(index));
             let required = layout::roles(
                 roles,
                 |index| Some(dim_of(index)? as u32),

@@ -9,8 +9,7 @@
 //! C[i, j] = sum[k] A[i, k] * B[k, j]     {C.i, C dim 0, A dim 0}  {C.j, C dim 1, B dim 1}  {C.k, A dim 1, B dim 0}
 //! ```
 
-use super::operands::split_operands;
-use super::reads::{Part, Windows};
+use super::operands::bare_reads;
 use crate::einsum::{Definition, Program, TensorId};
 use ein_plan::{IndexId, Kernel};
 use std::collections::HashMap;
@@ -120,21 +119,19 @@ pub struct Read {
 
 /// The reads by bare names of the statement of tensor `reader`.
 pub fn reads(reader: usize, kernel: &Kernel, operands: &[TensorId]) -> Vec<Read> {
-    let all_cut = vec![2; kernel.indices.len()];
-    let (_, parts) = split_operands(kernel, &all_cut, &Windows::None);
-    let read = |(operand, parts): (u32, Vec<Part>)| {
+    let mut reads = vec![];
+    for (operand, indices) in bare_reads(kernel) {
         let tensor = operands[operand as usize].0 as usize;
-        let indices = parts.into_iter().map(|part| part.piece()).enumerate();
-        indices.filter_map(move |(dim, index)| {
-            Some(Read {
+        for (dim, index) in indices.into_iter().enumerate() {
+            reads.extend(index.map(|IndexId(index)| Read {
                 reader,
-                index: index?.0 as usize,
+                index: index as usize,
                 tensor,
                 dim,
-            })
-        })
-    };
-    parts.into_iter().flat_map(read).collect()
+            }));
+        }
+    }
+    reads
 }
 
 /// A forest: each member knows another of its class, the root itself.

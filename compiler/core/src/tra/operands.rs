@@ -10,7 +10,18 @@
 
 use super::reads::{Part, Windows, merged, parts};
 use crate::einsum::nodes::needed;
-use ein_plan::{Graph, Kernel, Node, NodeId};
+use ein_plan::{Graph, IndexId, Kernel, Node, NodeId};
+
+/// The ways in which operands are read: the operand, and by dimension the index whose bare name reads its whole extent.
+pub fn bare_reads(kernel: &Kernel) -> Vec<(u32, Vec<Option<IndexId>>)> {
+    let all_cut = vec![2; kernel.indices.len()];
+    let (_, reads) = split_operands(kernel, &all_cut, &Windows::None);
+    let indices = |parts: Vec<Part>| parts.iter().map(Part::piece).collect();
+    let reads = reads.into_iter();
+    reads
+        .map(|(operand, parts)| (operand, indices(parts)))
+        .collect()
+}
 
 /// The kernel with one operand for each (operand, parts) pair that its reads need, and those pairs: by dimension, the part that a
 /// joined tuple holds. An index with `pieces` above 1 is cut. Reads that nothing needs are dropped, and operands with them.

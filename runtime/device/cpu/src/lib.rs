@@ -217,6 +217,7 @@ impl Device for Cpu {
             &launch.ranges,
             &operands,
             &own.options,
+            Some(&own.memo),
         )?;
         let boxes = boxes.into_iter();
         Ok(boxes.map(|(start, part)| (start, part.into())).collect())

@@ -44,7 +44,13 @@ pub(super) fn run(
     };
     if let Some(of_result) = wanted(kernel, found.of_result) {
         let ranges = &ranges[..of_result.indices.len()];
-        let kept = drive::run(&of_result, ranges, operands, Fusion::default(), None);
+        let kept = drive::run(
+            &of_result,
+            (ranges, ranges),
+            operands,
+            Fusion::default(),
+            None,
+        );
         clear(&mut result, kept.ok()?.first()?.data());
     }
     Some(result)
