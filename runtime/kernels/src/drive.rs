@@ -24,7 +24,7 @@ use crate::parallel;
 use crate::program::{Program, Request, place_of};
 use crate::segment::Segment;
 use crate::stream::Ahead;
-use crate::{Chunk, Fusion, KernelError, direct, memory, signed, stream};
+use crate::{Chunk, Fusion, KernelError, Ranges, direct, memory, signed, stream};
 use ein_array::Array;
 use ein_plan::Kernel;
 use ein_plan::schedule::access::Place;
@@ -38,7 +38,7 @@ const PARTS: u64 = 64;
 /// Evaluates a kernel strip by strip at some of all points; `memo` keeps its program for the next time, when they may be others.
 pub(crate) fn run(
     kernel: &Kernel,
-    (ranges, all): (&[(u64, u64)], &[(u64, u64)]),
+    (ranges, all): (&Ranges, &Ranges),
     operands: &[Chunk<'_>],
     fusion: Fusion,
     memo: Option<&Memo>,
@@ -92,7 +92,7 @@ pub(crate) fn run(
 /// since it was made last.
 fn program(
     kernel: &Kernel,
-    (ranges, all): (&[(u64, u64)], &[(u64, u64)]),
+    (ranges, all): (&Ranges, &Ranges),
     operands: &[Chunk<'_>],
     (fusion, patches): (Fusion, bool),
     times: u64,

@@ -176,10 +176,13 @@ pub fn execute(
     execute_some(scheduled, (some, ranges), operands, options, memo)
 }
 
+/// Start and length of each index.
+pub(crate) type Ranges = [(u64, u64)];
+
 /// [`execute`] at some of the points of `all`, of which there are as many every time.
 fn execute_some(
     Scheduled { kernel, loops }: Scheduled<'_>,
-    (ranges, all): (&[(u64, u64)], &[(u64, u64)]),
+    (ranges, all): (&Ranges, &Ranges),
     operands: &[Chunk<'_>],
     options: &Options,
     memo: Option<&Memo>,

@@ -241,7 +241,7 @@ fn apply(f: Function, check: NodeId, argument: DType, x: Value, y: Value) -> Res
         G::Gelu => F(if x == f64::NEG_INFINITY {
             0.0
         } else {
-            0.5 * x * (1.0 + libm::erf(x / 2f64.sqrt()))
+            0.5 * x * libm::erfc(-x / 2f64.sqrt())
         }),
         G::Erf => F(libm::erf(x)),
         G::Sin => F(x.sin()),
