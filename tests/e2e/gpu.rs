@@ -323,11 +323,18 @@ fn a_gpu_that_stops_says_where() {
         "CUDA_ERROR_LAUNCH_FAILED",
         "model.ein",
     ]);
-    let found = on_gpu(libraries(), &[], &[("HOST_CUDA_MEMORY", "20000")]).fails_with(1);
+    let found = on_gpu(libraries(), &[], &[("HOST_CUDA_FAILS", "cuMemAllocAsync")]).fails_with(1);
     found.says(&[
         "E0717",
         "the GPU has not enough memory",
         "model.ein",
-        "--memory",
+        "--gpu-memory",
+    ]);
+    // What the plan lacks is told in front of the run.
+    let found = on_gpu(libraries(), &[], &[("HOST_CUDA_MEMORY", "20000")]).fails_with(1);
+    found.says(&[
+        "E0717",
+        "the plan holds 36.9 kB in the memory of gpu 0, of which 20.0 kB are free",
+        "`--gpu-memory 20000`",
     ]);
 }

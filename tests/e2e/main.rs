@@ -12,6 +12,7 @@ mod functions;
 mod functions_of_functions;
 mod fuzz;
 mod gpu;
+mod gpu_memory;
 mod language;
 mod learning;
 mod lines;

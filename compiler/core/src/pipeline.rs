@@ -39,7 +39,7 @@ use einc_diag::Diagnostic;
 pub use crate::search::Objective;
 pub use choose::Chosen;
 pub use compare::compare;
-pub use criteria::{Criteria, Formats};
+pub use criteria::{Criteria, Formats, GpuMemory};
 pub use describe::describe;
 pub use explain::explain;
 pub use forms::with_forms;
@@ -179,7 +179,7 @@ fn best_fitting(
                 Err(help) => help,
                 Ok(sites) => match enough(&shared, options, sites, soon) {
                     Some(sites) => format!("it fits on more sites: `--sites {sites}`"),
-                    None => "more sites (`--sites`) or a higher `--memory` may help".into(),
+                    None => choose::perhaps(options),
                 },
             };
             // In front of what is to be had for more time.

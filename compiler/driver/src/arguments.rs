@@ -85,6 +85,9 @@ pub struct PlanArguments {
     /// Let values rest on disk between two uses where no plan fits in `--memory`; in this folder, by default /var/tmp
     #[arg(long, env = "EIN_SPILL", value_name = "FOLDER", num_args = 0..=1, require_equals = true, default_missing_value = "/var/tmp", help_heading = "Planning")]
     pub spill: Option<PathBuf>,
+    /// Bytes that a site may hold in the memory of its GPU, such as 16GiB: values that do not fit there rest in the host's memory between two uses
+    #[arg(long, allow_negative_numbers = true, value_name = "BYTES", value_parser = bytes, help_heading = "Planning")]
+    pub gpu_memory: Option<u64>,
     /// How many times its even share of the arithmetic a site may do (default: 1.25)
     #[arg(long, allow_negative_numbers = true, value_name = "TIMES", value_parser = balance, help_heading = "Planning")]
     pub balance: Option<f64>,

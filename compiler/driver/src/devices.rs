@@ -10,6 +10,7 @@ use crate::arguments::DeviceKind;
 use crate::exit;
 use crate::failure::Failure;
 use crate::planned::{Planned, Prepared};
+use bytesize::ByteSize;
 pub use ein_cuda::{Architecture, Images};
 use ein_device::Device;
 use ein_plan::Plan;
@@ -25,27 +26,40 @@ pub type Devices = (Arc<dyn Device>, Vec<Arc<dyn Device>>);
 /// # Errors
 /// `E0718` if this machine has none.
 pub fn open(kind: DeviceKind) -> Result<Arc<dyn Device>, Failure> {
-    open_for(kind, 1, &Arc::default()).map(|(device, _)| device)
+    open_for(kind, 1, &Arc::default(), None).map(|(device, _)| device)
 }
 
+/// The part of the limit on a GPU's memory that its kernels may work in, for a factor, and for what members of a group make for each other.
+const WORKING_PART: u64 = 16;
+
 /// Opens the devices of a kind for so many sites of this process: one that they share, or as many GPUs as there are, with images of kernels that
-/// these need not compile. The first one, and the others.
+/// these need not compile, and with the working space that a limit on their memory leaves. The first one, and the others.
 ///
 /// # Errors
 /// `E0718` if this machine has none.
-pub fn open_for(kind: DeviceKind, sites: u32, images: &Arc<Images>) -> Result<Devices, Failure> {
+pub fn open_for(
+    kind: DeviceKind,
+    sites: u32,
+    images: &Arc<Images>,
+    limit: Option<u64>,
+) -> Result<Devices, Failure> {
+    let working = limit.map(|limit| working_space(limit).0);
     let one = |device| Ok((device, vec![]));
     match kind {
         DeviceKind::Cpu => one(ein_device_cpu::device()),
         DeviceKind::Reference => one(einc_reference::device()),
-        DeviceKind::Gpu => open_gpus(sites as usize, images).map_err(|why| {
+        DeviceKind::Gpu => open_gpus(sites as usize, images, working).map_err(|why| {
             let message = format!("there is no GPU to compute on: {why}");
             Failure::wrong(vec![Diagnostic::error("E0718", message).help(
                 "`einc doctor` shows what it finds; without `--device` the processor computes",
             )])
         }),
         DeviceKind::Emulated => {
-            let device = ein_cuda::emulated().map_err(|why| {
+            let device = match working {
+                Some(bytes) => ein_cuda::emulated_working_in(bytes),
+                None => ein_cuda::emulated(),
+            };
+            let device = device.map_err(|why| {
                 let message = format!("there is no emulated GPU here: {why}");
                 Failure::wrong(vec![
                     Diagnostic::error("E0718", message)
@@ -55,6 +69,49 @@ pub fn open_for(kind: DeviceKind, sites: u32, images: &Arc<Images>) -> Result<De
             one(device?)
         }
     }
+}
+
+/// Returns the working space at once of a GPU whose memory has a limit, and what is left for a plan: kernels may take four times that space, two
+/// packed factors, a result that is copied, and what a group makes, at one time.
+pub fn working_space(limit: u64) -> (u64, u64) {
+    let at_once = (limit / WORKING_PART).min(ein_cuda::WORKING_SPACE);
+    (at_once, limit - 4 * at_once)
+}
+
+/// Looks whether plans that hold so many bytes at each site fit in what is free of the devices' own memory; this process is so many of their sites.
+///
+/// # Errors
+/// `E0717` if they do not.
+pub fn has_room((first, others): &Devices, peaks: &[u64], sites: u32) -> Result<(), Failure> {
+    let all = std::iter::once(first).chain(others);
+    // A rank alone may be any site.
+    let most = peaks.iter().copied().max().unwrap_or(0);
+    for (number, device) in all.enumerate() {
+        let Some(free) = device.own_memory().and_then(|memory| memory.free) else {
+            continue;
+        };
+        let own = (number..sites as usize).step_by(1 + others.len());
+        let needed: u64 = match sites {
+            1 => most,
+            _ => own.clone().filter_map(|site| peaks.get(site)).sum(),
+        };
+        if needed > free {
+            let each = free / own.count().max(1) as u64;
+            let [needed, free] = [needed, free].map(|bytes| ByteSize(bytes).display().si());
+            let message = format!(
+                "the plan holds {needed} in the memory of {}, of which {free} are free",
+                device.space()
+            );
+            return Err(Failure::wrong(vec![
+                Diagnostic::error("E0717", message)
+                    .help(format!(
+                        "let values rest in the host's memory between two uses, `--gpu-memory {each}`"
+                    ))
+                    .help("run on more GPUs; or leave it to the cores, `--device cpu`"),
+            ]));
+        }
+    }
+    Ok(())
 }
 
 /// The GPUs that this process may use.
@@ -79,7 +136,7 @@ const LOCAL_RANK: [&str; 4] = [
 ];
 
 /// This process's GPUs: several sites of one process have as many as there are, and ranks of one machine take them in turn.
-fn open_gpus(sites: usize, images: &Arc<Images>) -> Result<Devices, String> {
+fn open_gpus(sites: usize, images: &Arc<Images>, working: Option<u64>) -> Result<Devices, String> {
     let local = LOCAL_RANK.iter().find_map(|name| env::var(name).ok());
     let local: usize = local.and_then(|text| text.parse().ok()).unwrap_or(0);
     let count = gpus()?.len().max(1);
@@ -90,7 +147,10 @@ fn open_gpus(sites: usize, images: &Arc<Images>) -> Result<Devices, String> {
                 "{lacks}: generated kernels multiply matrices, which takes longer\n"
             ));
         }
-        Ok(Arc::new(gpu))
+        Ok(Arc::new(match working {
+            Some(bytes) => gpu.working_in(bytes),
+            None => gpu,
+        }))
     };
     let further = (1..sites.clamp(1, count)).map(open);
     Ok((open(0)?, further.collect::<Result<_, _>>()?))

@@ -6,8 +6,9 @@
 //! configuration {sites: 2, dims {N: 1000}, X: f32[1000, 64], deterministic: false}, prepared: plan for 2 sites
 //! ```
 
+use crate::training;
 use ein_exec::Session;
-use ein_plan::{Plan, Scalar};
+use ein_plan::{Plan, Scalar, memory};
 use einc_core::pipeline::Criteria;
 use einc_core::sema::world::Header;
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,16 @@ impl Prepared {
         match self {
             Prepared::Plan(plan) => vec![plan],
             Prepared::Session(session) => session.all_programs().map(AsRef::as_ref).collect(),
+        }
+    }
+
+    /// The most bytes that each site holds.
+    pub fn peaks(&self) -> Vec<u64> {
+        match self {
+            Prepared::Plan(plan) => (memory::peaks(plan).iter())
+                .map(|peak| peak.bytes)
+                .collect(),
+            Prepared::Session(session) => training::peaks(session),
         }
     }
 }

@@ -11,7 +11,7 @@ use ein_comm::CommError;
 use ein_device::Device;
 use ein_device_cpu::Cpu;
 use ein_exec::{ErrorKind, Report, RunError, Session, Spilled};
-use ein_plan::{Plan, memory, traffic};
+use ein_plan::{Plan, Resting, memory, traffic};
 use einc_diag::{Diagnostic, FileId, Span};
 use std::collections::BTreeMap;
 
@@ -47,7 +47,8 @@ pub fn figures(plan: &Plan, report: &Report, resident: Option<u64>) -> String {
             stated.bytes
         ));
     }
-    resting(report).into_iter().for_each(&mut line);
+    let spilled = resting(report, plan.resting);
+    spilled.into_iter().for_each(&mut line);
     let mut stated: BTreeMap<(u32, u32), (u64, u64)> = BTreeMap::new();
     let times = plan.times_of_steps(&report.rounds);
     for ((step, traffic), times) in plan.steps.iter().zip(traffic::by_step(plan)).zip(times) {
@@ -83,6 +84,7 @@ pub fn figures(plan: &Plan, report: &Report, resident: Option<u64>) -> String {
         "stated peak bytes = {}",
         peaks.iter().map(|peak| peak.bytes).sum::<u64>()
     ));
+    in_devices(report).into_iter().for_each(&mut line);
     if let Some(resident) = resident {
         line(format!("measured peak bytes = {resident}"));
     }
@@ -128,23 +130,36 @@ pub fn session_figures(
     for (site, (stated, held)) in stated.iter().zip(&report.peak_bytes).enumerate() {
         text += &format!("stats: site {site}: stated peak {stated} bytes, held {held} bytes\n");
     }
-    for line in resting(report) {
+    let place = session.all_programs().map(|plan| plan.resting).max();
+    for line in resting(report, place.unwrap_or_default()) {
         text += &format!("stats: {line}\n");
     }
     let sum: u64 = stated.iter().sum();
     text += &format!("stats: stated peak bytes = {sum}\n");
+    for line in in_devices(report) {
+        text += &format!("stats: {line}\n");
+    }
     if let Some(resident) = resident {
         text += &format!("stats: measured peak bytes = {resident}\n");
     }
     text
 }
 
-/// A line for each site about values that rested on disk.
-fn resting(report: &Report) -> Vec<String> {
+/// A line for each site about the memory of its GPU.
+fn in_devices(report: &Report) -> Vec<String> {
+    let sites = report.device_bytes.iter().enumerate();
+    let line = |(site, bytes)| {
+        format!("site {site}: arrays took at most {bytes} bytes of its GPU's memory")
+    };
+    sites.map(line).collect()
+}
+
+/// A line for each site about values that rested between two uses.
+fn resting(report: &Report, place: Resting) -> Vec<String> {
     let sites = report.spilled.iter().enumerate();
     let line = |(site, found): (usize, &Spilled)| {
         format!(
-            "site {site}: wrote {} bytes to disk and read {} in {:.3} s of {:.3} s: {:.2} times as long as without",
+            "site {site}: wrote {} bytes to {place} and read {} in {:.3} s of {:.3} s: {:.2} times as long as without",
             found.written,
             found.read,
             found.time.as_secs_f64(),

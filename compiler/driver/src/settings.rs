@@ -9,11 +9,12 @@
 use crate::arguments::{
     BindArguments, Data, DeviceKind, PlanArguments, RunArguments, Save, Weights,
 };
+use crate::devices;
 use ein_cuda::Images;
 use ein_exec::session::Begin;
 use ein_plan::{FileRef, Scalar};
 use ein_records::{Destinations, Show};
-use einc_core::pipeline::Criteria;
+use einc_core::pipeline::{Criteria, GpuMemory};
 use einc_diag::Diagnostic;
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -111,7 +112,21 @@ impl Settings {
         if let Some(objective) = arguments.objective()? {
             criteria.objective = objective;
         }
-        criteria.memory = arguments.memory.or(criteria.memory);
+        match (arguments.gpu_memory, &mut criteria.gpu_memory) {
+            (Some(limit), Some(limits)) => limits.limit = limit,
+            (Some(limit), none) => {
+                let host = criteria.memory;
+                *none = Some(GpuMemory { limit, host });
+            }
+            (None, _) => {}
+        }
+        match &mut criteria.gpu_memory {
+            Some(limits) => {
+                limits.host = arguments.memory.or(limits.host);
+                criteria.memory = Some(devices::working_space(limits.limit).1);
+            }
+            None => criteria.memory = arguments.memory.or(criteria.memory),
+        }
         criteria.spill |= arguments.spill.is_some();
         self.spill = arguments.spill.clone().or(self.spill.take());
         criteria.balance = arguments.balance.unwrap_or(criteria.balance);
@@ -158,6 +173,12 @@ impl Settings {
         self.seed = arguments.seed;
         self.threads = arguments.threads.map(|threads| threads as usize);
         self.device = arguments.device;
+        // The processor computes in the host's memory, and a GPU holds nothing.
+        if self.device == DeviceKind::Cpu
+            && let Some(limits) = self.criteria.gpu_memory.take()
+        {
+            self.criteria.memory = limits.host;
+        }
         self.stats = arguments.stats;
         self.profile = arguments.profile;
         self.patience = arguments.stall.0;

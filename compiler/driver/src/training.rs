@@ -9,7 +9,11 @@
 use crate::failure::Failure;
 use ein_exec::session::{self as run, Carried, Session};
 use ein_plan::{Format, Plan, memory, relation::piece};
-use einc_core::{einsum, pipeline::Options, sema::training::Training};
+use einc_core::{
+    einsum,
+    pipeline::{Criteria, Options},
+    sema::training::Training,
+};
 use einc_diag::Diagnostic;
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
@@ -34,7 +38,7 @@ pub fn plan(
         most.saturating_sub(limit)
     };
     let mut session = planned(training.clone(), options, compile)?;
-    let refusal = too_large(limit + beyond(&session), limit, options.criteria.spill);
+    let refusal = too_large(limit + beyond(&session), limit, &options.criteria);
     let mut within = options.clone();
     let mut room = limit;
     for _ in 0..ATTEMPTS {
@@ -273,14 +277,15 @@ fn bytes_of(carried: &Carried) -> u64 {
     Format::default().bytes_of(carried.dtype, &carried.shape)
 }
 
-fn too_large(most: u64, limit: u64, spill: bool) -> Failure {
+fn too_large(most: u64, limit: u64, criteria: &Criteria) -> Failure {
+    let option = criteria.limit_option();
     let refusal = Diagnostic::error(
         "E0996",
-        format!("training needs {most} bytes at a site, of which `--memory` allows {limit}"),
+        format!("training needs {most} bytes at a site, of which `{option}` allows {limit}"),
     )
     .help("the states of the optimizer and the params stay in memory beside the tensors of a step")
     .help("use more sites, a smaller batch, or `accumulate:`");
-    Failure::wrong(vec![match spill {
+    Failure::wrong(vec![match criteria.may_rest() {
         true => refusal,
         false => refusal.help("or let tensors of a step rest on disk between two uses, `--spill`"),
     }])

@@ -7,16 +7,16 @@
 //! ```
 
 use crate::gpu::Gpu;
-use crate::groups;
 use crate::helpers::{self, Copied};
 use crate::machine::Argument;
 use crate::memory::{Elements, change, elements};
 use crate::prepared::{GpuKernel, Work};
 use crate::sources;
+use crate::strips;
 use ein_array::Array;
 use ein_device::{
     Buffer, BufferType, Device, Draw, GroupLaunched, Launch, Launched, Member, MemorySpace,
-    Prepared, Span, prepared_as,
+    OwnMemory, Prepared, Span, prepared_as,
 };
 use ein_device_cpu::Cpu;
 use ein_plan::{DType, Format, Kernel, LoopKernel, Reduction};
@@ -47,6 +47,13 @@ impl Device for Gpu {
         let bytes = wanted.bytes() as usize;
         self.machine.clear(elements.address, bytes);
         elements.into()
+    }
+
+    fn own_memory(&self) -> Option<OwnMemory> {
+        Some(OwnMemory {
+            free: self.machine.free_bytes(),
+            most: self.machine.usage().most(),
+        })
     }
 
     fn adopt(&self, buffer: Buffer) -> Buffer {
@@ -126,7 +133,7 @@ impl Device for Gpu {
         rows: usize,
         over: BTreeMap<usize, Buffer>,
     ) -> GroupLaunched {
-        groups::run(self, members, rows, &over)
+        strips::run(self, members, rows, &over)
     }
 
     fn combine(&self, reduction: Reduction, sum: Vec<Buffer>, next: Vec<Buffer>) -> Vec<Buffer> {

@@ -17,8 +17,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Bytes of a factor of a product that is packed at once, unless the device is told another number: enough to fill a GPU.
-const MOST_PACKED: u64 = 256 << 20;
+/// The working space of a device that is not told another one, in bytes: enough to fill a GPU.
+pub const WORKING_SPACE: u64 = 256 << 20;
 
 /// A device over a machine.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ pub struct Gpu {
     pub(crate) machine: Arc<dyn Machine>,
     pub(crate) units: Units,
     pub(crate) groups: Groups,
-    /// Bytes of a factor of a product that is packed at once.
-    pub(crate) most_packed: u64,
+    /// Bytes of a factor of a product that is packed at once, and of what members of a group make for each other.
+    pub(crate) working_space: u64,
     launches: AtomicU64,
     products: AtomicU64,
     on_cores: AtomicU64,
@@ -51,17 +51,17 @@ impl Gpu {
             units: Units::new(Arc::clone(&machine)),
             machine,
             groups: Groups::default(),
-            most_packed: MOST_PACKED,
+            working_space: WORKING_SPACE,
             launches: AtomicU64::new(0),
             products: AtomicU64::new(0),
             on_cores: AtomicU64::new(0),
         }
     }
 
-    /// The device, where so many bytes of a product's factor are packed at once.
+    /// The device, with so many bytes of working space, at least one.
     #[must_use]
-    pub fn packing(mut self, bytes: u64) -> Gpu {
-        self.most_packed = bytes;
+    pub fn working_in(mut self, bytes: u64) -> Gpu {
+        self.working_space = bytes.max(1);
         self
     }
 

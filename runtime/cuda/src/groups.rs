@@ -12,43 +12,75 @@ use crate::group::{Part, group, joins, stretches};
 use crate::memory::Elements;
 use crate::prepared::{GpuKernel, Work};
 use crate::text::Parameter;
-use ein_device::{
-    Buffer, Device, GroupLaunched, Member, MemberOperand, Operand, kept, prepared_as,
-};
+use ein_device::{Buffer, Device, Member, MemberOperand, Operand, prepared_as};
+use ein_plan::KernelError;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
 /// By member, the columns that it has made; none before it is run, or if they are not in memory.
-type Results = Vec<Vec<Buffer>>;
+pub(crate) type Results = Vec<Vec<Buffer>>;
 
-/// Runs the members of a group.
+/// Runs some members of a group, and drops what nobody needs behind them.
+///
+/// # Errors
+/// The first member that faults, and its fault.
 pub(crate) fn run(
     gpu: &Gpu,
     members: &[Member<'_>],
-    rows: usize,
-    over: &BTreeMap<usize, Buffer>,
-) -> GroupLaunched {
-    let mut made: Results = vec![vec![]; members.len()];
-    for run in runs(members, rows) {
-        let together = run.len() > 1 && run_together(gpu, members, (&run, rows), (&mut made, over));
-        if together {
-            continue;
+    (part, rows): (&Range<usize>, usize),
+    (made, over): (&mut Results, &BTreeMap<usize, Buffer>),
+) -> Result<(), (usize, KernelError)> {
+    for run in runs(members, part, rows) {
+        let together = run.len() > 1 && run_together(gpu, members, (&run, rows), (made, over));
+        if !together {
+            for number in run.clone() {
+                let launch = members[number].launch(members, (made, over));
+                made[number] = gpu.run(&launch).map_err(|error| (number, error))?;
+            }
         }
-        for number in run {
-            let launch = members[number].launch(members, (&made, over));
-            made[number] = gpu.run(&launch).map_err(|error| (number, error))?;
+        for (number, columns) in made[..run.end].iter_mut().enumerate() {
+            if !is_wanted(members, number, run.end) {
+                columns.clear();
+            }
         }
     }
-    Ok(kept(members, made))
+    Ok(())
 }
 
-/// The members, in stretches that may be one function.
-fn runs(members: &[Member<'_>], rows: usize) -> Vec<Range<usize>> {
-    stretches(members.iter().map(|member| {
+/// By member of a part, whether its result would lie in the GPU's memory.
+pub(crate) fn in_memory(
+    gpu: &Gpu,
+    members: &[Member<'_>],
+    part: &Range<usize>,
+    rows: usize,
+) -> Vec<bool> {
+    let runs = runs(members, part, rows).into_iter();
+    let lists = runs.map(|run| {
+        let together = (run.len() > 1)
+            .then(|| grouped(gpu, members, &run, rows))
+            .flatten();
+        together.map_or(vec![true; run.len()], |grouped| grouped.1.clone())
+    });
+    lists.collect::<Vec<_>>().concat()
+}
+
+/// Whether what a member makes is wanted behind the members before `end`.
+pub(crate) fn is_wanted(members: &[Member<'_>], number: usize, end: usize) -> bool {
+    let reads = |operand: &MemberOperand<'_>| matches!(operand, MemberOperand::Made(maker) if *maker == number);
+    let mut behind = members[end..].iter().flat_map(|member| &member.operands);
+    members[number].kept || behind.any(reads)
+}
+
+/// Some members of a group, in stretches that may be one function.
+fn runs(members: &[Member<'_>], part: &Range<usize>, rows: usize) -> Vec<Range<usize>> {
+    let own = stretches(members[part.clone()].iter().map(|member| {
         let own: &GpuKernel = prepared_as(member.kernel);
         matches!(own.work, Work::Text(_)) && joins(&own.kernel, rows)
-    }))
+    }));
+    let all = own.into_iter();
+    all.map(|run| part.start + run.start..part.start + run.end)
+        .collect()
 }
 
 /// Runs members as one function; false, with nothing made, if there is none, or some point has no value.
@@ -119,13 +151,10 @@ fn grouped(gpu: &Gpu, members: &[Member<'_>], run: &Range<usize>, rows: usize) -
                     MemberOperand::Made(maker) if run.contains(maker) => Some(maker - run.start),
                     _ => None,
                 });
-            let behind = members[run.end..].iter();
-            let mut behind = behind.flat_map(|member| &member.operands);
-            let read = behind.any(|o| matches!(o, MemberOperand::Made(maker) if *maker == number));
             Part {
                 kernel: &own.kernel,
                 made: made.collect(),
-                kept: members[number].kept || read,
+                kept: is_wanted(members, number, run.end),
             }
         })
         .collect();

@@ -29,6 +29,7 @@ mod nvidia;
 mod prepared;
 mod product;
 mod sources;
+mod strips;
 mod text;
 mod unit;
 mod units;
@@ -36,7 +37,7 @@ mod writer;
 
 pub use ein_nvidia::{Architecture, Properties, list as nvidia_gpus, missing as nvidia_missing};
 pub use emulated::Emulated;
-pub use gpu::{Counts, Gpu};
+pub use gpu::{Counts, Gpu, WORKING_SPACE};
 pub use images::Images;
 pub use kernel::text;
 pub use listing::listing;
@@ -55,6 +56,15 @@ pub fn emulated() -> Result<Arc<dyn Device>, String> {
     let device = DEVICE.get_or_init(|| Ok(Arc::new(Gpu::new(Arc::new(Emulated::new()?)))));
     let device = device.clone()?;
     Ok(device)
+}
+
+/// An emulated GPU with so many bytes of working space.
+///
+/// # Errors
+/// There is no C++ compiler.
+pub fn emulated_working_in(bytes: u64) -> Result<Arc<dyn Device>, String> {
+    let gpu = Gpu::new(Arc::new(Emulated::new()?));
+    Ok(Arc::new(gpu.working_in(bytes)))
 }
 
 /// A GPU of this machine, by its number, with images of kernels that it need not compile; and what it lacks, if that makes it slow.

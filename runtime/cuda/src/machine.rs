@@ -14,6 +14,7 @@ use crate::text::Text;
 use ein_device::MemorySpace;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A place in a machine's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,31 @@ pub enum Argument {
     Whole(i64),
     /// Memory of so many bytes.
     Memory(Address, u64),
+}
+
+/// Bytes that arrays take of a memory.
+#[derive(Debug, Default)]
+pub struct Usage {
+    now: AtomicU64,
+    most: AtomicU64,
+}
+
+impl Usage {
+    /// Counts bytes that are taken.
+    pub fn take(&self, bytes: u64) {
+        let now = self.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.most.fetch_max(now, Ordering::Relaxed);
+    }
+
+    /// Counts bytes that are given back.
+    pub fn give(&self, bytes: u64) {
+        self.now.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Returns the most bytes that were taken at one time.
+    pub fn most(&self) -> u64 {
+        self.most.load(Ordering::Relaxed)
+    }
 }
 
 /// The memory, compiler and launches of one GPU.
@@ -41,6 +67,12 @@ pub trait Machine: fmt::Debug + Send + Sync {
 
     /// Gives back what was allocated; nothing uses it any more.
     fn free(&self, address: Address, bytes: usize);
+
+    /// Bytes that arrays take of its memory.
+    fn usage(&self) -> &Usage;
+
+    /// Bytes that can still be allocated, if it knows.
+    fn free_bytes(&self) -> Option<u64>;
 
     /// Fills so many bytes with zeros.
     fn clear(&self, address: Address, bytes: usize);

@@ -23,6 +23,7 @@ impl Elements {
     /// Room for an array, with any values.
     pub fn room(machine: &Arc<dyn Machine>, kind: BufferType) -> Elements {
         let address = machine.allocate(kind.bytes() as usize);
+        machine.usage().take(kind.bytes());
         Elements {
             machine: Arc::clone(machine),
             kind,
@@ -55,6 +56,7 @@ impl Elements {
 impl Drop for Elements {
     fn drop(&mut self) {
         self.machine.free(self.address, self.kind.bytes() as usize);
+        self.machine.usage().give(self.kind.bytes());
     }
 }
 

@@ -8,7 +8,7 @@
 
 use crate::cache::{Cache, Unit};
 use crate::images::Images;
-use crate::machine::{Address, Argument, Machine, Matrices, Module};
+use crate::machine::{Address, Argument, Machine, Matrices, Module, Usage};
 use crate::text::Text;
 use crate::unit::{kept, names, unit};
 use ein_device::{DeviceFault, MemorySpace};
@@ -21,6 +21,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug)]
 pub(crate) struct Driven {
     gpu: Arc<Nvidia>,
+    usage: Usage,
     cache: Option<Cache>,
     images: Arc<Images>,
     /// By its text, the unit of a function that has an image, and its number there.
@@ -42,6 +43,7 @@ impl Driven {
         let places = images.places().into_iter();
         Ok(Driven {
             gpu,
+            usage: Usage::default(),
             cache: Cache::of_user(),
             places: places
                 .map(|(text, place)| (text.to_owned(), place))
@@ -138,6 +140,14 @@ impl Machine for Driven {
     fn free(&self, address: Address, _bytes: usize) {
         // After a fault nothing is given back, and the fault has been told.
         let _ = self.gpu.free(address.0);
+    }
+
+    fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        self.gpu.free_memory().ok().map(|(free, _)| free)
     }
 
     fn clear(&self, address: Address, bytes: usize) {

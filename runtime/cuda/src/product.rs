@@ -13,7 +13,7 @@ mod layout;
 
 use crate::gpu::Gpu;
 use crate::helpers::strides;
-use crate::machine::{Matrices, Matrix};
+use crate::machine::{Address, Matrices, Matrix};
 use crate::memory::Elements;
 use crate::text::{Reason, Text};
 use ein_device::{Buffer, BufferType, Device, Launch, Operand, Span};
@@ -168,7 +168,7 @@ impl Product {
     }
 
     /// Multiplies at these ranges; `None` if some factor has no value somewhere. A factor that would take too much room is packed, and
-    /// multiplied, piece by piece.
+    /// multiplied, piece by piece, and so is a result that is copied.
     pub fn run(&self, gpu: &Gpu, kernel: &Kernel, launch: &Launch<'_>) -> Option<Vec<Buffer>> {
         let lengths: Vec<u64> = launch.ranges.iter().map(|(_, length)| *length).collect();
         let shape = lengths[..kernel.output_rank as usize].iter();
@@ -177,6 +177,8 @@ impl Product {
             gpu,
             launch,
             lengths,
+            output: kernel.output[0],
+            output_rank: kernel.output_rank as usize,
         };
         let Some((index, most)) = self.piece(&run) else {
             return self.multiplied(&run, kernel, shape);
@@ -197,21 +199,45 @@ impl Product {
         Some(vec![result])
     }
 
-    /// The output index that is cut, and its values in a piece, where a factor is packed that takes too much room at once.
+    /// The output index that is cut, and its values in a piece, where a factor is packed, or a result copied, that takes too much room at once.
     fn piece(&self, run: &Run<'_>) -> Option<(usize, u64)> {
-        let sides = [(&self.left, &self.rows), (&self.right, &self.columns)];
-        sides.into_iter().find_map(|(factor, own)| {
-            let bytes =
-                count(&factor.indices, &run.lengths).saturating_mul(self.element.size() as u64);
-            let pieces = bytes.div_ceil(run.gpu.most_packed);
-            if pieces < 2 || self.as_it_lies(factor, run).is_some() {
-                return None;
-            }
-            let outputs = self.batch.iter().chain(own).map(|index| index.0 as usize);
+        let cut = |bytes: u64, indices: &[&Vec<IndexId>]| {
+            let pieces = bytes.div_ceil(run.gpu.working_space);
+            let outputs = indices.iter().copied().flatten();
+            let outputs = outputs.map(|index| index.0 as usize);
             let longest = outputs.max_by_key(|index| run.lengths[*index])?;
             let length = run.lengths[longest];
-            (length > 1).then(|| (longest, length.div_ceil(pieces).max(1)))
+            (pieces > 1 && length > 1).then(|| (longest, length.div_ceil(pieces).max(1)))
+        };
+        let bytes = |indices: &[IndexId], dtype: DType| {
+            count(indices, &run.lengths).saturating_mul(dtype.size() as u64)
+        };
+        let sides = [(&self.left, &self.rows), (&self.right, &self.columns)];
+        let packed = sides.into_iter().find_map(|(factor, own)| {
+            let piece = cut(bytes(&factor.indices, self.element), &[&self.batch, own])?;
+            self.as_it_lies(factor, run).is_none().then_some(piece)
+        });
+        packed.or_else(|| {
+            let outputs = [&self.batch, &self.rows, &self.columns];
+            let all: Vec<IndexId> = outputs.into_iter().flatten().copied().collect();
+            let piece = cut(bytes(&all, self.made), &outputs)?;
+            self.written_as_it_lies(run, Address(0))
+                .is_none()
+                .then_some(piece)
         })
+    }
+
+    /// The matrices that the library writes where a result begins, if it can write the result as it lies.
+    fn written_as_it_lies(&self, run: &Run<'_>, at: Address) -> Option<Matrix> {
+        if self.made != run.output || self.of_rows {
+            return None;
+        }
+        let lists = [&self.batch, &self.rows, &self.columns];
+        let shape = run.lengths[..run.output_rank].iter();
+        let shape: Vec<usize> = shape.map(|length| *length as usize).collect();
+        let own = strides(&shape);
+        let stride = |index: IndexId| own[index.0 as usize] as u64;
+        matrix_of(lists, &run.lengths, stride, (at, 0, self.made))
     }
 
     /// The lists of indices of a factor's matrices.
@@ -249,8 +275,8 @@ impl Product {
             return Some(vec![result.into()]);
         }
         // Packed factors are in memory till the product is launched.
-        let (left, _left) = self.matrix(&self.left, run)?;
-        let (right, _right) = self.matrix(&self.right, run)?;
+        let (left, packed_left) = self.matrix(&self.left, run)?;
+        let (right, packed_right) = self.matrix(&self.right, run)?;
         let multiply = |result: Matrix| {
             gpu.multiply(&Matrices {
                 batches: count(&self.batch, lengths),
@@ -263,16 +289,13 @@ impl Product {
                 scale: self.scale,
             });
         };
-        let lists = [&self.batch, &self.rows, &self.columns];
-        let own = strides(&result.kind.shape);
-        let stride = |index: IndexId| own[index.0 as usize] as u64;
-        if self.made == kernel.output[0]
-            && !self.of_rows
-            && let Some(matrix) = matrix_of(lists, lengths, stride, (&result, 0, self.made))
-        {
+        if let Some(matrix) = self.written_as_it_lies(run, result.address) {
             multiply(matrix);
             return Some(vec![result.into()]);
         }
+        // The copy has room of its own.
+        drop(result);
+        let lists = [&self.batch, &self.rows, &self.columns];
         let order = lists
             .iter()
             .copied()
@@ -282,6 +305,7 @@ impl Product {
         let shape = order.iter().map(|index| lengths[*index] as usize);
         let made = gpu.room(BufferType::dense(self.made, shape.collect()));
         multiply(run.packed(&made, lists, self.made));
+        drop((packed_left, packed_right));
         let columns = [made.into()];
         let made = Operand {
             columns: &columns,
@@ -304,6 +328,9 @@ struct Run<'a> {
     launch: &'a Launch<'a>,
     /// Of each index.
     lengths: Vec<u64>,
+    /// The type of the result's elements, and the number of its indices.
+    output: DType,
+    output_rank: usize,
 }
 
 impl Run<'_> {

@@ -8,7 +8,7 @@
 mod machines;
 
 use ein_array::{Array, Data};
-use ein_cuda::Counts;
+use ein_cuda::{Counts, Gpu};
 use ein_device::{Buffer, Device, Member, MemberOperand, Operand, Prepared};
 use ein_device_cpu::Cpu;
 use ein_plan::{Fault, Kernel, KernelError, LoopKernel};
@@ -70,8 +70,17 @@ fn compare(
     (rows, kept): (usize, &[usize]),
     near: f64,
 ) -> Counts {
-    let gpu = machines::gpu();
-    let found = run(&gpu, texts, arrays, (rows, kept)).unwrap();
+    compare_on(&machines::gpu(), texts, arrays, (rows, kept), near)
+}
+
+fn compare_on(
+    gpu: &Gpu,
+    texts: &[(&str, &[Maker])],
+    arrays: &[Array],
+    (rows, kept): (usize, &[usize]),
+    near: f64,
+) -> Counts {
+    let found = run(gpu, texts, arrays, (rows, kept)).unwrap();
     let wanted = run(&Cpu, texts, arrays, (rows, kept)).unwrap();
     for (number, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
         assert_eq!(found.is_some(), wanted.is_some(), "member {number}");
@@ -144,6 +153,26 @@ fn a_softmax_is_one_launch() {
             .collect();
         let counts = compare(&members, &[single(&[3, 5, columns])], (2, &[4]), 1e-5);
         assert_eq!((counts.launches, counts.on_cores), (1, 0), "{columns}");
+    }
+}
+
+/// Of 15 rows, each of which has 48 KB of exponentials that are read again.
+#[test]
+fn what_members_make_for_each_other_is_made_in_strips() {
+    let members = softmax(12_007);
+    let members: Vec<(&str, &[Maker])> = (members.iter())
+        .map(|(text, operands)| (text.as_str(), &operands[..]))
+        .collect();
+    // By the longest index of the rows: all of it, three of its five values, one. A strip is a launch and a copy, and what is kept a copy more.
+    for (bytes, kept, launches) in [
+        (4 << 20, &[4][..], 1),
+        (1 << 20, &[4], 4),
+        (300_000, &[4], 10),
+        (1, &[3, 4], 15),
+    ] {
+        let gpu = machines::gpu().working_in(bytes);
+        let counts = compare_on(&gpu, &members, &[single(&[3, 5, 12_007])], (2, kept), 1e-5);
+        assert_eq!((counts.launches, counts.on_cores), (launches, 0), "{bytes}");
     }
 }
 
@@ -220,12 +249,14 @@ fn the_first_member_that_faults_is_named() {
     let numbers =
         |values: &[i64]| Array::new(vec![values.len()], Data::I64(values.to_vec())).unwrap();
     let arrays = [numbers(&[0, 1, 2, 3, 6, 7]), numbers(&[5; 12])];
-    let gpu = machines::gpu();
-    let found = [&Cpu as &dyn Device, &gpu].map(|device| {
+    // In strips of a row, the last member faults in the first one.
+    let (gpu, in_strips) = (machines::gpu(), machines::gpu().working_in(1));
+    let found = [&Cpu as &dyn Device, &gpu, &in_strips].map(|device| {
         let made = run(device, &members, &arrays, (1, &[2]));
         made.map(|_| ()).unwrap_err()
     });
     assert_eq!(found[0], found[1]);
+    assert_eq!(found[0], found[2]);
     let fault = Fault::OutOfRange {
         operand: 1,
         dimension: 0,

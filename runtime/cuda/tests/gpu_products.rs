@@ -196,8 +196,22 @@ fn parts_of_operands_and_of_results() {
 #[test]
 fn large_factors_are_packed_in_pieces() {
     let text = "(f32[4, 30, 14], f32[6, 8]) [n: 4, f: 8, y: 25, x: 14 | r: 6] f32 = sum a0[n, y + r, x] * a1[r, f]";
-    for (bytes, products) in [(1 << 20, 1), (8000, 5), (600, 75), (1, 1400)] {
-        let counts = check_on(gpu().packing(bytes), text, None, &[]);
+    for (bytes, products) in [(1 << 20, 1), (8000, 10), (600, 125)] {
+        let counts = check_on(gpu().working_in(bytes), text, None, &[]);
+        assert_eq!(
+            (counts.products, counts.on_cores),
+            (products, 0),
+            "{bytes} bytes"
+        );
+    }
+}
+
+/// The result's rows are two indices, and its columns lie between them.
+#[test]
+fn large_results_are_copied_in_pieces() {
+    let text = "(f32[40, 6, 24], f32[24, 20]) [i: 40, j: 20, h: 6 | k: 24] f32 = sum a0[i, h, k] * a1[k, j]";
+    for (bytes, products) in [(1 << 20, 1), (8000, 3), (600, 40)] {
+        let counts = check_on(gpu().working_in(bytes), text, None, &[]);
         assert_eq!(
             (counts.products, counts.on_cores),
             (products, 0),

@@ -195,6 +195,15 @@ pub fn kept(members: &[Member<'_>], made: Vec<Vec<Buffer>>) -> Vec<Option<Vec<Bu
     results.map(|(made, kept)| kept.then_some(made)).collect()
 }
 
+/// A device's own memory, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnMemory {
+    /// What arrays can still take, if the device knows.
+    pub free: Option<u64>,
+    /// The most that arrays took at one time since the device was opened.
+    pub most: u64,
+}
+
 /// A device computes a site's kernels and holds its arrays.
 ///
 /// Operands lie in the device's memory ([`Device::adopt`]), and so do results.
@@ -204,6 +213,11 @@ pub trait Device: fmt::Debug + Send + Sync {
 
     /// The memory in which it holds arrays.
     fn space(&self) -> MemorySpace;
+
+    /// Its own memory, if it has one beside the host's.
+    fn own_memory(&self) -> Option<OwnMemory> {
+        None
+    }
 
     /// Starts the threads by which tuples are computed.
     ///

@@ -113,7 +113,7 @@ impl RunError {
                     ByteSize(*free).display().si(),
                     ByteSize(*all).display().si()
                 );
-                let help = "say how much a site may hold, `--memory 20GiB`, for a plan that holds less; run on more GPUs; or leave it to the cores, `--device cpu`";
+                let help = "say how much a site may hold there, `--gpu-memory 20GiB`, for a plan that holds less; run on more GPUs; or leave it to the cores, `--device cpu`";
                 RunError {
                     help: Some(help.into()),
                     ..RunError::new("E0717", ErrorKind::Device, message)

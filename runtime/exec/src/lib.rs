@@ -18,6 +18,7 @@ mod disk;
 mod error;
 mod exchange;
 mod fault;
+mod host_memory;
 mod local;
 mod made;
 mod meet;
@@ -30,6 +31,8 @@ pub mod print;
 mod profile;
 mod rearrange;
 mod repeat;
+mod resting;
+mod resting_place;
 mod schedule;
 pub mod session;
 mod source;
@@ -43,11 +46,11 @@ mod walk;
 mod whole;
 mod windows;
 
-pub use disk::Spilled;
 pub use error::{ErrorKind, RunError};
 pub use meet::share_numbers;
 pub use print::Printed;
 pub use profile::{Note, Profile, SiteProfile, Slice, Total};
+pub use resting::Spilled;
 pub use session::{Event, Session, Watch};
 
 use ein_comm::{Communicator, Moved, in_process};
@@ -163,7 +166,9 @@ pub struct Report {
     pub traffic: Traffic,
     /// The most bytes of arrays that each site held at once.
     pub peak_bytes: Vec<u64>,
-    /// By site: what rested on disk; empty if the plan lets nothing rest.
+    /// By site: the most bytes that arrays took of its device's own memory, for all sites that share the device; empty if it has none.
+    pub device_bytes: Vec<u64>,
+    /// By site: what rested on disk, or in the host's memory; empty if the plan lets nothing rest.
     pub spilled: Vec<Spilled>,
     /// By loop of the plan: the rounds that were made, over all rounds of the loops around it.
     pub rounds: Vec<u64>,

@@ -165,6 +165,32 @@ fn sampled(path: &Path) -> std::io::Result<u64> {
     Ok(sum.max(1))
 }
 
+/// Raises each site's figure to its own, at every site.
+pub(crate) fn raise(
+    figures: &mut Vec<u64>,
+    own: u64,
+    comm: &dyn Communicator,
+) -> Result<(), RunError> {
+    let all = share_numbers(comm, vec![own as i64])?;
+    figures.resize(all.len(), 0);
+    for (figure, own) in figures.iter_mut().zip(all) {
+        *figure = (*figure).max(own[0] as u64);
+    }
+    Ok(())
+}
+
+/// By site, known at every site: the most bytes that arrays took of its device's own memory; empty if it has none.
+pub(crate) fn device_bytes(
+    comm: &dyn Communicator,
+    options: &Options,
+) -> Result<Vec<u64>, RunError> {
+    let Some(memory) = options.device.own_memory() else {
+        return Ok(vec![]);
+    };
+    let all = share_numbers(comm, vec![memory.most as i64])?;
+    Ok(all.into_iter().map(|site| site[0] as u64).collect())
+}
+
 /// Every site's numbers, by site; the lists are equally long.
 ///
 /// # Errors

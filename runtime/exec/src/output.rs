@@ -10,10 +10,10 @@
 
 use crate::Options;
 use crate::corner::Corner;
-use crate::disk::Disk;
 use crate::error::{ErrorKind, RunError};
 use crate::meet::agree;
 use crate::print::Printed;
+use crate::resting::AtRest;
 use crate::store::Store;
 use ein_array::Array;
 use ein_comm::Communicator;
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy)]
 pub(crate) struct Held<'a> {
     pub store: &'a Store,
-    pub disk: &'a Disk,
+    pub at_rest: &'a AtRest,
 }
 
 /// What was printed, and what was saved where.
@@ -249,7 +249,7 @@ fn write_boxes(
 fn column(plan: &Plan, held: Held<'_>, output: &Output, key: &[u32]) -> Result<Buffer, RunError> {
     let relation = output.relation;
     let tuple = match plan.is_streamed(relation) {
-        true => Some(held.disk.tuple(relation, plan.kind(relation), key)?),
+        true => Some(held.at_rest.tuple(relation, plan.kind(relation), key)?),
         false => held
             .store
             .get(relation)

@@ -1,4 +1,4 @@
-//! Steps that go through relations on disk tuple by tuple ([`ein_plan::stream`]). Must not know files.
+//! Steps that go through relations at rest tuple by tuple ([`ein_plan::stream`]). Must not know where they rest.
 //!
 //! ```text
 //! r2 = join k0(r0{i}, r1{}), r0 and r2 streamed:   read r0 (0,), write r2 (0,), read r0 (1,), write r2 (1,), …
@@ -22,7 +22,7 @@ impl Walker<'_> {
         let plan = self.plan;
         let streamed = plan.is_streamed(step.result);
         if streamed {
-            self.disk.open(step.result)?;
+            self.at_rest.open(step.result)?;
         }
         let rounds: Vec<u64> = self.rounds.iter().map(|(_, round)| *round).collect();
         let maker = match &step.operation {
@@ -56,7 +56,7 @@ impl Walker<'_> {
             self.examined(step.result.0 as usize, step, &one)?;
             if streamed {
                 for (key, tuple) in one {
-                    self.disk.put(step.result, key, &tuple)?;
+                    self.at_rest.put(step.result, key, &tuple)?;
                 }
             } else {
                 held += bytes;
@@ -149,10 +149,10 @@ impl Walker<'_> {
         sum.ok_or_else(|| RunError::internal("nothing makes up a tuple"))
     }
 
-    /// A tuple of a relation that is here, in memory or on disk.
+    /// A tuple of a relation that is here, in memory or at rest.
     pub fn tuple_of(&mut self, relation: RelationId, key: &[u32]) -> Result<Tuple, RunError> {
         match self.plan.is_streamed(relation) {
-            true => self.disk.get(relation, self.plan.kind(relation), key),
+            true => self.at_rest.get(relation, self.plan.kind(relation), key),
             false => self.place().tuple(relation, key).cloned(),
         }
     }
@@ -165,7 +165,7 @@ impl Walker<'_> {
                 && hand.as_ref().is_none_or(|(held, _)| *held != key)
             {
                 let kind = self.plan.kind(input.relation);
-                self.disk.expect(input.relation, kind, &key);
+                self.at_rest.expect(input.relation, kind, &key);
             }
         }
     }
@@ -182,7 +182,7 @@ impl Walker<'_> {
         }
         // The last one goes first.
         *hand = None;
-        let tuple = self.disk.get(relation, self.plan.kind(relation), &key)?;
+        let tuple = self.at_rest.get(relation, self.plan.kind(relation), &key)?;
         *hand = Some((key, tuple));
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! Broadcasts and shuffles of relations that lie on disk tuple by tuple ([`ein_plan::stream`]).
+//! Broadcasts and shuffles of relations that rest tuple by tuple ([`ein_plan::stream`]).
 //!
 //! They go in rounds. In round n every site sends the n-th tuple that it has of the input to all sites that lack it, and puts what arrives
-//! where the result is, on disk or in memory. All sites know from types and placements what comes from whom. Must not know files, nor transports.
+//! where the result is, at rest or in memory. All sites know from types and placements what comes from whom. Must not know where relations rest, nor transports.
 //!
 //! ```text
 //! r1 = broadcast r0 {i: 9/4} @ PART(i), both streamed, on 2 sites:   0 -> 1: (0,)   1 -> 0: (2,);   0 -> 1: (1,)   1 -> 0: (3,)
@@ -27,7 +27,7 @@ impl Walker<'_> {
         let (from, to) = (plan.kind(input), &step.kind);
         let streamed = plan.is_streamed(step.result);
         if streamed {
-            self.disk.open(step.result)?;
+            self.at_rest.open(step.result)?;
         }
         let sent: Vec<Vec<Vec<u32>>> = (0..sites)
             .map(|site| from.keys_at(site, &plan.mesh).collect())
@@ -40,7 +40,7 @@ impl Walker<'_> {
             self.examined(step.result.0 as usize, step, &arrived)?;
             if streamed {
                 for (key, tuple) in std::mem::take(&mut arrived) {
-                    self.disk.put(step.result, key, &tuple)?;
+                    self.at_rest.put(step.result, key, &tuple)?;
                 }
             }
             made.extend(arrived);

@@ -8,14 +8,14 @@
 //! step 0 source A   step 1 source B   step 2 agree, broadcast B, free r1   step 3 join   agree, output C
 //! ```
 
-use crate::disk::Disk;
 use crate::error::RunError;
 use crate::local::{self, Place};
 use crate::made::{fits, not_a_number};
-use crate::meet::{agree, meet, share_numbers};
+use crate::meet::{agree, device_bytes, meet, share_numbers};
 use crate::movement::Begun;
 use crate::output::{self, Held};
 use crate::profile::Recorder;
+use crate::resting::AtRest;
 use crate::schedule::{Item, Schedule};
 use crate::session::feed::Feed;
 use crate::store::{Store, Tuples};
@@ -25,7 +25,6 @@ use ein_data::Reader;
 use ein_plan::{BlockId, Plan, RelationId, Step, Sweep};
 use rayon::ThreadPool;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
@@ -78,8 +77,8 @@ pub(crate) struct Walker<'a> {
     pub schedule: &'a Schedule,
     /// The list of elements that the next step makes a column of, as the one before it did.
     pub list: Option<Reader>,
-    /// What rests on disk.
-    pub disk: Disk,
+    /// What rests.
+    pub at_rest: AtRest,
     /// How long all steps took.
     pub took: Duration,
     /// The exchanges that have begun and not ended.
@@ -117,7 +116,7 @@ impl<'a> Walker<'a> {
             counts: vec![0; plan.repeats.len()],
             schedule,
             list: None,
-            disk: Disk::new(options.spill.clone(), Arc::clone(&options.device)),
+            at_rest: AtRest::new(plan, options),
             took: Duration::ZERO,
             begun: vec![],
             settled: false,
@@ -157,6 +156,7 @@ impl<'a> Walker<'a> {
             saved,
             traffic,
             peak_bytes,
+            device_bytes: device_bytes(*self.comm.inner(), self.options)?,
             spilled,
             rounds: self.made.clone(),
             profile: None,
@@ -378,11 +378,11 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// What is there at this site, in memory and on disk.
+    /// What is there at this site, in memory and at rest.
     pub fn held(&self) -> Held<'_> {
         Held {
             store: &self.store,
-            disk: &self.disk,
+            at_rest: &self.at_rest,
         }
     }
 
@@ -434,7 +434,7 @@ impl<'a> Walker<'a> {
     pub fn free_all(&mut self, relations: &[RelationId]) {
         for relation in relations {
             self.store.free((*relation).into());
-            self.disk.close(*relation);
+            self.at_rest.close(*relation);
         }
     }
 

@@ -13,7 +13,7 @@ use std::fmt;
 
 const MAGIC: [u8; 4] = *b"einp";
 /// The version of the encoding; a change of any type in a plan needs a new one.
-pub const VERSION: u16 = 29;
+pub const VERSION: u16 = 30;
 
 /// Why bytes are no plan.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -54,7 +54,8 @@ pub use library::Library;
 pub use loops::{Block, BlockId, Bound, Collected, LoopValue, Repeat, State};
 pub use mesh::Mesh;
 pub use plan::{
-    Exchange, Fold, JoinInput, Operation, Output, Plan, Range, Spill, Step, Sweep, same_cut,
+    Exchange, Fold, JoinInput, Operation, Output, Plan, Range, Resting, Spill, Step, Sweep,
+    same_cut,
 };
 pub use points::{Point, Position, Update};
 pub use reduction::Reduction;

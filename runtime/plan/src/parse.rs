@@ -16,7 +16,7 @@ mod token;
 use crate::ids::{KernelId, RelationId};
 use crate::kernel::Kernel;
 use crate::plan::{Exchange, Spill, Sweep};
-use crate::plan::{JoinInput, Operation, Output, Plan, Range, Step};
+use crate::plan::{JoinInput, Operation, Output, Plan, Range, Resting, Step};
 use crate::relation::{KeyDim, RelationType};
 use crate::schedule::LoopKernel;
 use crate::source::Source;
@@ -88,6 +88,7 @@ fn plan(text: &str) -> Result<Plan> {
         loops: BTreeMap::new(),
         sweeps: vec![],
         exchanges: vec![],
+        resting: Resting::Disk,
         spills: vec![],
         streams: vec![],
         outputs: vec![],
@@ -115,6 +116,12 @@ fn plan(text: &str) -> Result<Plan> {
             plan.sweeps.push(line.sweep()?);
         } else if line.at_words("exchange") {
             plan.exchanges.push(line.exchange()?);
+        } else if line.at_words("rest") {
+            for word in ["rest", "in", "host", "memory"] {
+                line.expect_word(word)?;
+            }
+            line.end()?;
+            plan.resting = Resting::HostMemory;
         } else if line.at_words("spill") {
             plan.spills.push(line.spill()?);
         } else if line.at_words("stream") {

@@ -18,6 +18,7 @@ use crate::schedule::LoopKernel;
 use crate::source::Source;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The range of a kernel's index in one join tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -243,7 +244,38 @@ impl Sweep {
     }
 }
 
-/// A relation that rests on disk.
+/// Where relations rest that a site does not hold between two uses.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub enum Resting {
+    /// On disk.
+    #[default]
+    Disk,
+    /// In the memory of the host, where kernels compute on a device with memory of its own.
+    HostMemory,
+}
+
+impl Resting {
+    /// Returns the words for what lies there.
+    pub fn located(self) -> &'static str {
+        match self {
+            Resting::Disk => "on disk",
+            Resting::HostMemory => "in host memory",
+        }
+    }
+}
+
+impl fmt::Display for Resting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Resting::Disk => "disk",
+            Resting::HostMemory => "host memory",
+        })
+    }
+}
+
+/// A relation that rests between two uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Spill {
     /// What rests.
@@ -255,7 +287,7 @@ pub struct Spill {
 }
 
 impl Spill {
-    /// Whether it is on disk while a step is taken.
+    /// Whether it rests while a step is taken.
     pub fn covers(&self, step: usize) -> bool {
         (self.before.0 as usize..self.until.0 as usize).contains(&step)
     }
@@ -284,9 +316,11 @@ pub struct Plan {
     pub sweeps: Vec<Sweep>,
     /// Movements that go together or meanwhile, in the order in which they begin; no step is in two.
     pub exchanges: Vec<Exchange>,
-    /// What rests on disk, ascending.
+    /// Where relations rest.
+    pub resting: Resting,
+    /// What rests between two uses, ascending.
     pub spills: Vec<Spill>,
-    /// What lies on disk tuple by tuple, ascending.
+    /// What rests always, and is read tuple by tuple, ascending.
     pub streams: Vec<RelationId>,
     /// What is given out, in the order of the program.
     pub outputs: Vec<Output>,

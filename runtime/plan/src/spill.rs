@@ -1,21 +1,23 @@
-//! Spills: relations that rest on disk between two uses, so that a plan needs less memory than what it works on.
+//! Spills: relations that rest between two uses, on disk or in the host's memory, so that a plan needs less memory than what it works on.
 //!
 //! A relation goes out in front of a step and is back in front of a later one of the same round; no step between the two reads it. Which may
 //! do so follows from the plan ([`Plan::gaps`]). Must not know files.
 //!
 //! ```text
-//! spill r3 before r5 until r9      r3 is written before step 5 and read before step 9
+//! spill r3 before r5 until r9      r3 goes to rest before step 5 and is back before step 9
 //! ```
 
+use crate::amounts::Amounts;
 use crate::ids::RelationId;
 use crate::loops::BlockId;
 use crate::memory;
 use crate::plan::{Operation, Plan, Spill};
+use std::collections::BTreeMap;
 
-/// What goes to disk and comes back, in bytes.
+/// What goes to rest and comes back, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Volume {
-    /// Written; what is on disk already is not written again.
+    /// Written; what rests already is not written again.
     pub written: u64,
     /// Read.
     pub read: u64,
@@ -110,7 +112,7 @@ impl Plan {
         uses
     }
 
-    /// By step: whether something goes to disk in front of it, or comes back.
+    /// By step: whether something goes to rest in front of it, or comes back.
     pub fn rests(&self) -> Vec<bool> {
         let mut rests = vec![false; self.steps.len()];
         for spill in &self.spills {
@@ -120,6 +122,48 @@ impl Plan {
         rests
     }
 
+    /// By site: the most bytes that rest at one time. What is read tuple by tuple rests from the step that makes it until it is freed.
+    pub fn at_rest(&self) -> Vec<u64> {
+        let steps = self.steps.len();
+        let mut changes = vec![vec![0i128; self.sites as usize]; steps + 1];
+        let mut rests = |relation: RelationId, from: usize, until: usize| {
+            let kind = self.kind(relation);
+            let bytes = Amounts::bytes(kind, &self.mesh).at_sites(&[&kind.placement]);
+            for (site, bytes) in bytes.into_iter().enumerate() {
+                let bytes = i128::try_from(bytes).unwrap_or(i128::MAX / 4);
+                changes[from][site] += bytes;
+                changes[until][site] -= bytes;
+            }
+        };
+        // What rests again stays between the two times.
+        let mut stretches: BTreeMap<RelationId, (u32, u32)> = BTreeMap::new();
+        for spill in &self.spills {
+            let own = (spill.before.0, spill.until.0);
+            let whole = stretches.entry(spill.relation).or_insert(own);
+            *whole = (whole.0.min(own.0), whole.1.max(own.1));
+        }
+        for (relation, (from, until)) in stretches {
+            rests(relation, from as usize, until as usize);
+        }
+        for relation in &self.streams {
+            let freed = self
+                .steps
+                .iter()
+                .position(|step| step.frees.contains(relation));
+            let until = freed.map_or(steps, |step| step + 1);
+            rests(*relation, relation.0 as usize, until);
+        }
+        let mut peaks = vec![0; self.sites as usize];
+        let mut held = vec![0i128; self.sites as usize];
+        for changes in &changes {
+            for ((held, peak), change) in held.iter_mut().zip(&mut peaks).zip(changes) {
+                *held += change;
+                *peak = u64::try_from(*held).unwrap_or(u64::MAX).max(*peak);
+            }
+        }
+        peaks
+    }
+
     /// Whether a spill is the first of its relation, so that it is written: what comes back is the same as long as the
     /// relation is there.
     pub fn is_written(&self, spill: &Spill) -> bool {
@@ -127,13 +171,13 @@ impl Plan {
         !self.spills.iter().any(|other| earlier(&other))
     }
 
-    /// Whether a spill is the last of its relation, so that nothing needs to stay on disk.
+    /// Whether a spill is the last of its relation, so that nothing needs to stay at rest.
     pub fn is_last(&self, spill: &Spill) -> bool {
         let later = |other: &&Spill| other.relation == spill.relation && **other > *spill;
         !self.spills.iter().any(|other| later(&other))
     }
 
-    /// What goes to disk and comes back, whole relations and tuples, at the site that has most of each, with as many rounds of loops as are expected.
+    /// What goes to rest and comes back, whole relations and tuples, at the site that has most of each, with as many rounds of loops as are expected.
     pub fn spilled(&self) -> Volume {
         let times = self.times_of_steps(&self.expected_times());
         let mut volume = Volume::default();

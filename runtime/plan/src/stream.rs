@@ -231,6 +231,7 @@ impl Plan {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::plan::Resting;
 
     /// A (3 x 2 tuples) times B (2 x 2), added up over k; then twice that.
     const PLAN: &str = "plan for 1 sites
@@ -263,6 +264,16 @@ output D = r3: f64[5, 6]
         let held: Vec<u64> = memory::by_step(&plan).into_iter().flatten().collect();
         assert_eq!(held, [32, 48, 240 + 128, 240 + 48]);
         assert_eq!(plan.spilled().read, product);
+        // A and B until C is made; B and C's double are no more than that.
+        assert_eq!(plan.at_rest(), [160 + 192]);
+    }
+
+    #[test]
+    fn a_plan_says_where_relations_rest() {
+        let text = PLAN.replacen("kernel", "rest in host memory\nkernel", 1);
+        let plan: Plan = text.parse().unwrap_or_else(|error| panic!("{error:?}"));
+        assert_eq!(plan.resting, Resting::HostMemory);
+        assert_eq!(plan.to_string(), text);
     }
 
     /// On two sites each has a row of A's tiles, gets all of B's, and adds up its part of what it computes.

@@ -24,7 +24,7 @@ use ein_plan::lifetime::{Event, ends};
 use ein_plan::memory::Peak;
 use ein_plan::{
     ArrayDim, BlockId, Graph, Index, IndexId, JoinInput, Kernel, KernelId, Node, Operand, Output,
-    Plan, Range, RelationId, RelationType, Repeat, Step, Sweep,
+    Plan, Range, RelationId, RelationType, Repeat, Resting, Step, Sweep,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -72,6 +72,7 @@ pub fn lower(program: &ia::Program, deterministic: bool) -> Result<Plan, String>
         loops: BTreeMap::new(),
         sweeps: vec![],
         exchanges: vec![],
+        resting: Resting::Disk,
         spills: vec![],
         streams: vec![],
         outputs,

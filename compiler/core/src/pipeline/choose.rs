@@ -71,6 +71,7 @@ pub(super) fn search_options(options: &Options) -> SearchOptions {
     let Criteria {
         objective,
         memory,
+        gpu_memory: _,
         spill: _,
         balance,
         disabled_rules,
@@ -335,11 +336,12 @@ fn refused(program: &Program, options: &Options, none: &NoLayout) -> Stop {
         } => (*tensor, program.tensor(*statement), *shortfall),
     };
     let missing = super::text::scaled(shortfall, "B");
-    let limit = super::text::scaled(options.criteria.memory.unwrap_or(0), "B");
+    let limit = options.criteria.memory.unwrap_or(0);
+    let limit = options.criteria.limit_in_words(limit);
     let diagnostic = Diagnostic::error(
         "E0996",
         format!(
-            "no plan for {} fits in {limit} a site: at least {missing} are missing while `{}` is computed, most of all for `{}`",
+            "no plan for {} fits in {limit}: at least {missing} are missing while `{}` is computed, most of all for `{}`",
             count(u64::from(options.sites), "site"),
             statement.name,
             program.tensor(tensor).name
@@ -362,7 +364,7 @@ pub(super) fn remedy(
     let name = &program.tensor(*tensor).name;
     let help = match search::nearest(program, &search_options(options), *tensor, deadline) {
         Nearest::Sites(sites) => return Ok(sites),
-        Nearest::Unknown => "more sites (`--sites`) or a higher `--memory` may help".into(),
+        Nearest::Unknown => perhaps(options),
         Nearest::Dimensions(dims) if dims.is_empty() => {
             format!("more sites do not help; make `{name}` smaller")
         }
@@ -377,6 +379,12 @@ pub(super) fn remedy(
         }
     };
     Err(help)
+}
+
+/// Returns the advice for a program of which nothing is known that would make it fit.
+pub(super) fn perhaps(options: &Options) -> String {
+    let limit = options.criteria.limit_option();
+    format!("more sites (`--sites`) or a higher `{limit}` may help")
 }
 
 fn located(diagnostic: Diagnostic, origin: ein_plan::Origin) -> Diagnostic {
@@ -404,15 +412,18 @@ pub(super) fn missing(plan: &Plan, options: &Options) -> Option<(Diagnostic, u64
     let diagnostic = Diagnostic::error(
         "E0996",
         format!(
-            "the plan for {} does not fit in {} a site: {} are missing at step {} (`{}`)",
+            "the plan for {} does not fit in {}: {} are missing at step {} (`{}`)",
             count(u64::from(options.sites), "site"),
-            scaled(limit, "B"),
+            options.criteria.limit_in_words(limit),
             scaled(peak.bytes - limit, "B"),
             peak.step,
             step.tensor
         ),
     )
-    .help("more sites (`--sites`) or a higher `--memory` help");
+    .help(format!(
+        "more sites (`--sites`) or a higher `{}` help",
+        options.criteria.limit_option()
+    ));
     let missing = peak.bytes - limit;
     Some((located(diagnostic, step.origin), missing))
 }

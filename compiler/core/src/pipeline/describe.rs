@@ -15,6 +15,7 @@ use super::{Compiled, Objective, Options};
 use crate::ia::{Operation, Program, Relation};
 use ein_plan::amounts::Amounts;
 use ein_plan::print::WithLoops;
+use ein_plan::spill::Volume;
 use ein_plan::{
     BlockId, Bound, LoopValue, Origin, Plan, RelationId, Source, Spill, memory,
     traffic::{self, Traffic},
@@ -44,6 +45,7 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
         deterministic: plan.deterministic,
         balance: options.criteria.balance.max(compiled.chosen.balance),
         memory_limit: options.criteria.memory,
+        resting: (plan.spilled() != Volume::default()).then(|| plan.resting.to_string()),
         cost: plan_cost(compiled, options),
         proved_optimal: compiled.chosen.proved_optimal,
         gap: compiled.chosen.gap,
@@ -109,7 +111,7 @@ fn step(compiled: &Compiled, marks: &Marks, number: usize, texts: &[&str]) -> Pl
                 text(ia, relation).replacen("local join", "local update in place", 1)
             }
             None if plan.is_streamed(RelationId(number as u32)) => {
-                format!("{}, on disk", text(ia, relation))
+                format!("{}, {}", text(ia, relation), plan.resting.located())
             }
             None => format!("{}{}", text(ia, relation), going(plan, exchange)),
             Some(sweep) => {

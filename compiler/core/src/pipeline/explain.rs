@@ -98,17 +98,18 @@ fn beginning(report: &PlanReport, step: usize) -> impl Iterator<Item = Vec<Strin
     })
 }
 
-/// The line of what goes to disk in front of a step and of what is back.
+/// The line of what goes to rest in front of a step and of what is back.
 fn resting(report: &PlanReport, step: &PlanStep) -> Option<Vec<String>> {
-    let named = |steps: &[usize], what: &str| {
+    let place = report.resting.as_deref()?;
+    let named = |steps: &[usize], way: &str| {
         let names: Vec<&str> = (steps.iter())
             .filter_map(|step| report.steps.get(*step))
             .map(|step| step.name.as_str())
             .collect();
-        (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")))
+        (!names.is_empty()).then(|| format!("{way} {place}: {}", names.join(", ")))
     };
-    let out = named(&step.spills, "to disk:");
-    let back = named(&step.restores, "from disk:");
+    let out = named(&step.spills, "to");
+    let back = named(&step.restores, "from");
     let text: Vec<String> = out.into_iter().chain(back).collect();
     (!text.is_empty()).then(|| {
         let mut row = vec![String::new(); 6];
@@ -156,9 +157,13 @@ fn header(report: &PlanReport) -> String {
         scaled(cost.flops_per_site_max, "flop"),
         scaled(cost.peak_memory_per_site_max, "B"),
     );
-    if cost.spill_read > 0 || cost.spill_written > 0 {
+    if let Some(place) = &report.resting {
+        let preposition = match place.as_str() {
+            "disk" => "on",
+            _ => "in",
+        };
         text.push_str(&format!(
-            "rests on disk: {} written, {} read at a site\n",
+            "rests {preposition} {place}: {} written, {} read at a site\n",
             scaled(cost.spill_written, "B"),
             scaled(cost.spill_read, "B")
         ));

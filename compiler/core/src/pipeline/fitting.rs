@@ -1,6 +1,6 @@
 //! The plan of a program within the memory of a site that there is.
 //!
-//! Values computed again instead of kept, products in panels, and values on disk are looked at in turn. Must not know how a layout is found.
+//! Values computed again instead of kept, products in panels, and values that rest between two uses are looked at in turn. Must not know how a layout is found.
 //!
 //! ```text
 //! 100 MB: no layout fits, nor one for 200 MB with values computed again   ->   products in panels of 25 MB
@@ -12,7 +12,7 @@ use crate::cost::{self, Machine};
 use crate::einsum::{Program, TensorId};
 use crate::lower;
 use crate::search::share::Shared;
-use ein_plan::{RelationId, memory};
+use ein_plan::{Plan, RelationId, Resting, memory};
 use einc_diag::Diagnostic;
 use std::collections::BTreeSet;
 
@@ -82,7 +82,7 @@ pub(super) fn in_memory(
     })
 }
 
-/// The program's plan for the sites that are asked for, within the memory that is, and on disk if that may be.
+/// The program's plan for the sites that are asked for, within the memory that is, and with values at rest if that may be.
 pub(super) fn fitting(
     shared: &Shared,
     options: &Options,
@@ -98,7 +98,8 @@ pub(super) fn fitting(
         Err(short) => short,
     };
     // Where that is not asked for, it is looked for to tell of it only.
-    let enough = match options.criteria.spill {
+    let may_rest = options.criteria.may_rest();
+    let enough = match may_rest {
         true => deadline,
         false => soon,
     };
@@ -109,8 +110,15 @@ pub(super) fn fitting(
             on_disk = stream::streamed(compiled, shared, options, enough)?;
         }
     }
-    let refusal = match (on_disk, options.criteria.spill) {
-        (Some(compiled), true) => return Ok(compiled),
+    let refusal = match (on_disk, may_rest) {
+        (Some(compiled), true) => {
+            let resting = resting_place(&compiled.plan, options)?;
+            let plan = Plan {
+                resting,
+                ..compiled.plan
+            };
+            return Ok(Compiled { plan, ..compiled });
+        }
         (None, true) => match least {
             Some(note) => refusal.note(note),
             None => refusal,
@@ -131,7 +139,29 @@ pub(super) fn fitting(
     })
 }
 
-/// Returns a description of the memory that is missing, also with everything on disk between two uses, at the plan that misses least.
+/// Returns where the values of a plan rest: in the host's memory if kernels compute elsewhere and there is room, else on disk.
+fn resting_place(plan: &Plan, options: &Options) -> Result<Resting, Stop> {
+    let Some(limits) = &options.criteria.gpu_memory else {
+        return Ok(Resting::Disk);
+    };
+    let bytes = plan.at_rest().into_iter().max().unwrap_or(0);
+    match limits.host {
+        Some(most) if bytes > most && options.criteria.spill => Ok(Resting::Disk),
+        Some(most) if bytes > most => {
+            let message = format!(
+                "values that rest in the host's memory between two uses take {} at a site, of which `--memory` allows {}",
+                text::scaled(bytes, "B"),
+                text::scaled(most, "B")
+            );
+            let refusal = Diagnostic::error("E0996", message)
+                .help("let them rest on disk, `--spill`, or allow more memory, `--memory`");
+            Err(Stop::NoPlan(Box::new(refusal), bytes - most))
+        }
+        _ => Ok(Resting::HostMemory),
+    }
+}
+
+/// Returns a description of the memory that is missing, also with everything at rest between two uses, at the plan that misses least.
 fn least_missing(large: &[Compiled], options: &Options) -> Option<String> {
     let limit = options.criteria.memory?;
     let rested = large.iter().map(|compiled| lower::rested(&compiled.plan));
@@ -158,11 +188,11 @@ fn least_missing(large: &[Compiled], options: &Options) -> Option<String> {
         ),
     };
     Some(format!(
-        "also with values that rest on disk between two uses, {missing} are missing while `{tensor}` is computed{outputs}"
+        "also with values that rest between two uses, {missing} are missing while `{tensor}` is computed{outputs}"
     ))
 }
 
-/// Of plans that do not fit, the one that does with the least to write and read if values may rest on disk.
+/// Of plans that do not fit, the one that does with the least to write and read if values may rest between two uses.
 fn resting(large: &[Compiled], options: &Options) -> Result<Option<Compiled>, String> {
     let Some(limit) = options.criteria.memory else {
         return Ok(None);

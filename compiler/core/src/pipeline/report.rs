@@ -36,6 +36,9 @@ pub struct PlanReport {
     pub balance: f64,
     /// Bytes that a site may hold, if there is a limit.
     pub memory_limit: Option<u64>,
+    /// Where values rest between two uses, if any does: `disk` or `host memory`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resting: Option<String>,
     /// The cost of the whole plan.
     pub cost: PlanCost,
     /// True if no plan of the searched space is cheaper.

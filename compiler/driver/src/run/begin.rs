@@ -39,7 +39,7 @@ pub(super) fn beginning(
     sites: u32,
 ) -> Result<Beginning, Failure> {
     targets(settings).map_err(|error| Failure::usage(vec![error]))?;
-    let devices = devices::open_for(settings.device, sites, &settings.images)?;
+    let devices = devices(planned, settings, sites)?;
     let files = weights::files(&settings.weights);
     let weights = files.map_err(|error| Failure::wrong(vec![error]))?;
     let mut keeping = Keeping::default();
@@ -131,6 +131,14 @@ pub(super) fn beginning(
         weights,
         keeping,
     })
+}
+
+/// Opens the devices that compute the kernels; the plans fit in their memory.
+fn devices(planned: &Prepared, settings: &Settings, sites: u32) -> Result<Devices, Failure> {
+    let limit = settings.criteria.gpu_memory.map(|limits| limits.limit);
+    let devices = devices::open_for(settings.device, sites, &settings.images, limit)?;
+    devices::has_room(&devices, &planned.peaks(), sites)?;
+    Ok(devices)
 }
 
 /// Looks whether the files that are written beside outputs may be.

@@ -10,7 +10,7 @@
 mod matrices;
 mod memories;
 
-use crate::machine::{Address, Argument, Machine, Matrices, Module};
+use crate::machine::{Address, Argument, Machine, Matrices, Module, Usage};
 use crate::text::{Meeting, Text, prelude};
 use ein_device::MemorySpace;
 use ein_unit::{Unit, Word};
@@ -26,6 +26,7 @@ use std::{env, fs};
 pub struct Emulated {
     compiler: String,
     memories: Arc<Memories>,
+    usage: Usage,
 }
 
 impl Emulated {
@@ -41,6 +42,7 @@ impl Emulated {
             Ok(output) if output.status.success() => Ok(Emulated {
                 compiler,
                 memories: Arc::default(),
+                usage: Usage::default(),
             }),
             Ok(output) => Err(format!(
                 "`{compiler} --version` ends with {}",
@@ -100,6 +102,14 @@ impl Machine for Emulated {
 
     fn free(&self, address: Address, _bytes: usize) {
         self.memories.free(address);
+    }
+
+    fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        None
     }
 
     fn clear(&self, address: Address, bytes: usize) {

@@ -60,7 +60,12 @@ impl Factor {
             let own = of_dims().filter(|(dim, _)| **dim == index);
             own.map(|(_, stride)| stride).sum()
         };
-        matrix_of(lists, lengths, stride, (memory, first, memory.kind.dtype))
+        matrix_of(
+            lists,
+            lengths,
+            stride,
+            (memory.address, first, memory.kind.dtype),
+        )
     }
 }
 

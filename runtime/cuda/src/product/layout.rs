@@ -6,8 +6,7 @@
 //! f32[2, 17, 3, 16] over b, t, h, d; batch h, rows t, inner d at one b   ->   16 elements from h to h, 48 from t to t, 1 from d to d
 //! ```
 
-use crate::machine::{Element, Matrix};
-use crate::memory::Elements;
+use crate::machine::{Address, Element, Matrix};
 use ein_plan::{DType, IndexId};
 
 /// A list of indices as one: its length, and the elements from one value to the next.
@@ -18,12 +17,12 @@ pub(super) fn matrix_of(
     lists: [&Vec<IndexId>; 3],
     lengths: &[u64],
     stride: impl Fn(IndexId) -> u64,
-    (memory, first, dtype): (&Elements, u64, DType),
+    (at, first, dtype): (Address, u64, DType),
 ) -> Option<Matrix> {
     let [batches, rows, columns] = lists.map(|list| line(list, lengths, &stride));
     let ((_, between_batches), rows, columns) = (batches?, rows?, columns?);
     let matrix = Matrix {
-        at: memory.address.0,
+        at: at.0,
         first,
         element: element(dtype),
         between_rows: rows.1,

@@ -84,7 +84,7 @@ CALL cuMemAllocAsync(uint64_t* address, size_t bytes, void*) {
     NEEDS_CONTEXT;
     if (bytes == 0) return INVALID_VALUE;
     std::lock_guard<std::mutex> lock(mutex);
-    if (given[current] + bytes > all()) return OUT_OF_MEMORY;
+    if (given[current] + bytes > all() || fails("cuMemAllocAsync")) return OUT_OF_MEMORY;
     void* place = nullptr;
     if (posix_memalign(&place, 256, bytes)) return OUT_OF_MEMORY;
     memset(place, 0xff, bytes);

@@ -25,10 +25,10 @@ mod types;
 mod volume;
 mod walked;
 
-use crate::disk::Spilled;
 use crate::error::{ErrorKind, RunError};
-use crate::meet::{agree, meet, share_numbers};
+use crate::meet::{agree, device_bytes, meet, raise, share_numbers};
 use crate::profile::Recorder;
+use crate::resting::Spilled;
 use crate::schedule::{Schedule, Schedules};
 use crate::store::Tuples;
 use crate::walk::Walker;
@@ -147,15 +147,12 @@ pub(crate) fn session(
         runner.spilled += spilled;
     }
     report.spilled = runner.spilled.at_all_sites(comm)?;
+    report.device_bytes = device_bytes(comm, options)?;
     report.unexported = unexported;
     report.exchanged = runner.exchanged()?;
     report.begun = (position.block, position.step);
     report.profile = runner.recorder.gathered(comm)?;
-    let peaks = share_numbers(comm, vec![runner.peak as i64])?;
-    report.peak_bytes.resize(peaks.len(), 0);
-    for (held, peak) in report.peak_bytes.iter_mut().zip(peaks) {
-        *held = (*held).max(peak[0] as u64);
-    }
+    raise(&mut report.peak_bytes, runner.peak, comm)?;
     Ok(report)
 }
 

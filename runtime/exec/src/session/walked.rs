@@ -7,10 +7,10 @@
 //! ```
 
 use super::resident::Resident;
-use crate::disk::Spilled;
 use crate::error::RunError;
 use crate::output;
 use crate::print::Printed;
+use crate::resting::Spilled;
 use crate::store::Tuples;
 use crate::walk::Walker;
 use ein_plan::Operation;

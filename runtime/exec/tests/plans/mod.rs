@@ -77,6 +77,7 @@ impl Builder {
                 loops: Default::default(),
                 sweeps: vec![],
                 exchanges: vec![],
+                resting: Default::default(),
                 spills: vec![],
                 streams: vec![],
                 outputs: vec![],

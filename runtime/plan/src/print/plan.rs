@@ -10,7 +10,7 @@ use super::{Name, assertion, complex, destination, files, join_word, key, list, 
 use crate::ids::RelationId;
 use crate::lifetime::{Event, events};
 use crate::loops::{BlockId, Bound};
-use crate::plan::{Operation, Output, Plan, Range, Step};
+use crate::plan::{Operation, Output, Plan, Range, Resting, Step};
 use crate::schedule::matmul::blocks_looked_at;
 use crate::schedule::{LoopKind, Verdict, candidates};
 use std::fmt::{self, Display, Formatter};
@@ -45,6 +45,9 @@ impl Plan {
         let mesh = mesh(&self.mesh, self.sites);
         writeln!(f, "plan for {} sites{mesh}{how}", self.sites)?;
         f.write_str(&files(&self.files))?;
+        if self.resting != Resting::Disk {
+            writeln!(f, "rest {}", self.resting.located())?;
+        }
         for (number, kernel) in self.kernels.iter().enumerate() {
             writeln!(f, "kernel k{number} {kernel}")?;
         }
