@@ -313,6 +313,93 @@ fn a_gpu_that_cannot_be_used_is_told_before_the_run() {
     );
 }
 
+/// The figures of a machine whose GPU takes so many seconds for a kernel.
+fn figures(folder: &Path, kernel: &str) -> String {
+    let text = format!(
+        "format = \"einc-machine/2\"\n[compute]\noperation = 1e-11\ntouched = 1e-10\ntuple = 1e-6\n\
+        [node]\nmessage = 1e-6\nbyte = 1e-10\n\
+        [gpu]\noperation = 1e-14\ntouched = 1e-13\ntuple = {kernel}\nbyte = 1e-11\n"
+    );
+    let file = folder.join(format!("{kernel}.toml"));
+    std::fs::write(&file, text).unwrap();
+    file.display().to_string()
+}
+
+#[test]
+fn the_faster_device_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let (quick, slow) = (
+        figures(folder.path(), "1e-9"),
+        figures(folder.path(), "1.0"),
+    );
+    let taken = |machine: &[&str], libraries: &Path| {
+        let mut command = einc_command(&["run", "--device", "auto", "--stats"]);
+        command.args(machine).arg(program(folder.path()));
+        command.env("LD_LIBRARY_PATH", libraries);
+        let config = command.env("XDG_CONFIG_HOME", folder.path());
+        let found = run(cached(config)).success();
+        found.stderr.contains("of its GPU's memory")
+    };
+    assert!(taken(&["--machine", &quick], libraries()));
+    assert!(!taken(&["--machine", &slow], libraries()));
+    // Nothing is known of the GPU; there is none, or its compiler is missing.
+    assert!(taken(&[], libraries()));
+    assert!(!taken(&["--machine", &quick], folder.path()));
+    let driver = some(&["libcuda.so"]);
+    assert!(!taken(&["--machine", &quick], driver.path()));
+}
+
+#[test]
+fn plans_for_a_gpu_follow_its_figures_where_there_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let (quick, slow) = (
+        figures(folder.path(), "1e-9"),
+        figures(folder.path(), "1.0"),
+    );
+    let planned = |arguments: &[&str]| {
+        let mut command = einc_command(&["plan"]);
+        run(command.args(arguments).arg(program(folder.path())))
+    };
+    for (machine, device) in [(&quick, "device: gpu; "), (&slow, "device: cpu; ")] {
+        let found = planned(&["--device", "auto", "--machine", machine]).success();
+        assert!(found.stdout.starts_with(device), "{found}");
+    }
+    let estimate = |device: &str| {
+        let found = planned(&["--device", device, "--machine", &slow]).success();
+        let line = found.stdout.lines().find(|line| line.contains("estimated"));
+        line.unwrap().to_owned()
+    };
+    assert!(estimate("gpu").ends_with(" s") && !estimate("gpu").ends_with("ms"));
+    assert!(estimate("cpu").ends_with("us"), "{}", estimate("cpu"));
+    let text = std::fs::read_to_string(&slow).unwrap();
+    let (without, _) = text.split_once("[gpu]").unwrap();
+    std::fs::write(&slow, without).unwrap();
+    for device in ["gpu", "auto"] {
+        planned(&["--device", device, "--machine", &slow])
+            .fails_with(1)
+            .says(&["E0193", "the file has no table `[gpu]`"]);
+    }
+}
+
+#[test]
+fn the_figures_of_a_gpu_are_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = einc_command(&["calibrate", "-o", "machine.toml"]);
+    command.env("LD_LIBRARY_PATH", libraries());
+    let found = run(cached(&mut command).current_dir(folder.path())).success();
+    for words in ["on the GPU:", "wrote machine.toml"] {
+        assert!(found.stdout.contains(words), "{found}");
+    }
+    let text = std::fs::read_to_string(folder.path().join("machine.toml")).unwrap();
+    assert!(text.contains("[gpu]\noperation = "), "{text}");
+    let mut command = einc_command(&["plan", "--device", "auto", "--machine", "machine.toml"]);
+    command
+        .arg(program(folder.path()))
+        .current_dir(folder.path());
+    let found = run(&mut command).success();
+    assert!(found.stdout.starts_with("device: "), "{found}");
+}
+
 #[test]
 fn a_gpu_that_stops_says_where() {
     let found = on_gpu(libraries(), &[], &[("HOST_CUDA_FAILS", "cuLaunchKernel")]).fails_with(1);

@@ -8,12 +8,13 @@
 
 mod values;
 
-use crate::calibration;
+use crate::{calibration, machine_file};
 use clap::{Args, ValueEnum};
 use ein_plan::{FileRef, Scalar};
 use ein_records::Show;
 use einc_core::lists::Form;
 use einc_core::pipeline::{Formats, Objective};
+use einc_core::search::TimeModel;
 use einc_diag::Diagnostic;
 use std::path::PathBuf;
 use values::{balance, patience, seconds};
@@ -134,16 +135,26 @@ impl PlanArguments {
         formats
     }
 
-    /// Returns the objective, if one was named; the figures of a machine name time.
+    /// Returns the objective for a device, if one was named; the figures of a machine name time.
     ///
     /// # Errors
-    /// E0193: the machine's figures cannot be read, or another objective has no use for them.
-    pub fn objective(&self) -> Result<Option<Objective>, Diagnostic> {
+    /// E0193: the machine's figures cannot be read or lack the device's, or another objective has no use for them.
+    pub fn objective(&self, device: DeviceKind) -> Result<Option<Objective>, Diagnostic> {
         let machine = self.machine.as_deref();
         let objective = match (self.cost, machine) {
             (None, None) => return Ok(None),
             (Some(CostModel::Time), _) | (None, Some(_)) => {
-                Objective::Time(calibration::read(machine)?)
+                let figures = calibration::read(machine)?;
+                Objective::Time(match (device, figures.gpu) {
+                    (DeviceKind::Gpu, Some(gpu)) => TimeModel {
+                        compute: gpu.compute,
+                        ..figures.cores
+                    },
+                    (DeviceKind::Gpu, None) => {
+                        return Err(machine_file::no_gpu());
+                    }
+                    _ => figures.cores,
+                })
             }
             (Some(_), Some(file)) => {
                 let message = format!(
@@ -254,6 +265,8 @@ pub enum DeviceKind {
     /// The processor, all of its cores
     #[default]
     Cpu,
+    /// A GPU where the figures of the machine say that it is faster (`einc calibrate`), or where there are none; else the processor
+    Auto,
     /// An NVIDIA GPU; sites of one process, and ranks of one machine, take its GPUs in turn
     Gpu,
     /// Point by point, by the definitions of the language

@@ -7,12 +7,12 @@
 //! message 8.1e-6, byte 2.0e-10, operation 1.4e-11, touched 1.1e-10, tuple 3.0e-6, element 1.2e-10, place 2.0e-9; in ~/.config/einc/machine.toml
 //! ```
 
-use crate::machine_file::{self, missing};
+use crate::machine_file::{self, Figures, GpuFigures, missing};
 use ein_array::{Array, Data};
 use ein_comm::{Communicator, in_process};
-use ein_device::{Buffer, BufferType};
-use ein_kernels::{Chunk, Options};
-use ein_plan::{DType, Kernel};
+use ein_device::{Buffer, BufferType, Device, Launch, Operand};
+use ein_device_cpu::Cpu;
+use ein_plan::{DType, Kernel, LoopKernel};
 use einc_core::cost::Rates;
 use einc_core::search::{Link, TimeModel};
 use einc_diag::Diagnostic;
@@ -25,6 +25,16 @@ use std::{
 
 /// Times that each figure is taken; the least counts, since what disturbs only adds.
 const ROUNDS: usize = 7;
+
+/// Seconds from which a kernel is long enough to be measured.
+const LONG: f64 = 1e-3;
+
+/// Rows of the largest matrices.
+const LARGEST: usize = 4096;
+
+/// Seconds below which a kernel is run several times in a row, and how often.
+const SHORT: f64 = 1e-4;
+const IN_A_ROW: usize = 50;
 
 /// Places that are looked up, in an order in which neighbours lie far apart.
 const PLACES: usize = 1 << 20;
@@ -41,7 +51,7 @@ pub fn usual_place() -> Option<PathBuf> {
 ///
 /// # Errors
 /// There is no such file, or it is none of a machine (E0193).
-pub fn read(path: Option<&Path>) -> Result<TimeModel, Diagnostic> {
+pub fn read(path: Option<&Path>) -> Result<Figures, Diagnostic> {
     let usual = usual_place().map(|usual| match usual.with_extension("json") {
         older if older.is_file() && !usual.is_file() => older,
         _ => usual,
@@ -58,51 +68,85 @@ pub fn read(path: Option<&Path>) -> Result<TimeModel, Diagnostic> {
     }
 }
 
-/// Measures this machine with one thread a site, two sites that exchange. Takes about two seconds.
+/// Measures the cores of this machine with one thread a site, two sites that exchange. Takes about two seconds.
 pub fn measure() -> TimeModel {
     let (message, byte) = exchange();
-    let zeros = |shape: &[usize]| Array::zeros(DType::F32, shape);
-    let of_squares = |text: &str, size: usize| {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    let pool = pool.expect("a thread can be started");
+    TimeModel {
+        compute: pool.install(|| rates(&Cpu)),
+        node: Link { message, byte },
+        network: None,
+    }
+}
+
+/// Measures a device with memory of its own, and the link to it.
+pub fn measure_device(device: &dyn Device) -> GpuFigures {
+    const MANY: usize = 4 << 20;
+    let array = Buffer::from(zeros(&[MANY]));
+    let there = least(|| {
+        device.adopt(array.clone());
+        device.synchronize();
+    });
+    let own = device.adopt(array);
+    let back = least(|| drop(own.to_host()));
+    GpuFigures {
+        compute: rates(device),
+        byte: (there + back) / (2.0 * 4.0 * MANY as f64),
+    }
+}
+
+fn zeros(shape: &[usize]) -> Array {
+    Array::zeros(DType::F32, shape)
+}
+
+/// The rates of a device. Operands grow until a kernel over them takes long enough to be measured.
+fn rates(device: &dyn Device) -> Rates {
+    let of_squares = |size: usize, text: &str| {
+        let text = text.replace('N', &size.to_string());
         let matrix = zeros(&[size, size]);
-        kernel_time(text, &[&matrix, &matrix])
+        kernel_time(device, &text, &[&matrix, &matrix])
     };
-    let product = of_squares(
-        "(f32[512, 512], f32[512, 512]) [i: 512, j: 512 | k: 512] f32 = sum a0[i, k] * a1[k, j]",
+    let large = |first: usize, text: &str| {
+        let sizes = (0..4).map(|doubled| first << doubled);
+        let times = sizes.map(|size| (size as f64, of_squares(size, text)));
+        let mut times = times.skip_while(|(size, time)| *time < LONG && (*size as usize) < LARGEST);
+        times.next().expect("the largest is long enough")
+    };
+    let (size, time) = large(
         512,
+        "(f32[N, N], f32[N, N]) [i: N, j: N | k: N] f32 = sum a0[i, k] * a1[k, j]",
     );
-    let sum = of_squares(
-        "(f32[2048, 2048], f32[2048, 2048]) [i: 2048, j: 2048] f32 = a0[i, j] + a1[i, j]",
+    let operation = time / (2.0 * size.powi(3));
+    let (size, time) = large(
         2048,
+        "(f32[N, N], f32[N, N]) [i: N, j: N] f32 = a0[i, j] + a1[i, j]",
     );
-    let tiny = of_squares(
-        "(f32[2, 2], f32[2, 2]) [i: 2, j: 2] f32 = a0[i, j] + a1[i, j]",
-        2,
-    );
-    let maxima = of_squares(
-        "(f32[1024, 1024], f32[1024, 1024]) [i: 1024 | k: 1024] f32 = max a0[i, k] * a1[i, k]",
+    let touched = time / (3.0 * 4.0 * size.powi(2));
+    let (size, time) = large(
         1024,
+        "(f32[N, N], f32[N, N]) [i: N | k: N] f32 = max a0[i, k] * a1[i, k]",
     );
+    // Of two operations at a point, for which eight bytes are read.
+    let point = time / size.powi(2);
     let places = u32::try_from(PLACES).expect("there are fewer places than that");
     let numbers = (0..places).map(|at| at.wrapping_mul(2_654_435_761) % places);
     let places = Array::new(vec![PLACES], Data::U32(numbers.collect()));
     let places = places.expect("there are as many numbers as places");
     let looked_up = kernel_time(
+        device,
         &format!("(f32[{PLACES}], u32[{PLACES}]) [i: {PLACES}] f32 = a0[a1[i]]"),
         &[&zeros(&[PLACES]), &places],
     );
-    let touched = sum / (3.0 * 4.0 * 2048f64.powi(2));
-    // Of two operations at a point, for which eight bytes are read.
-    let point = maxima / 1024f64.powi(2);
-    TimeModel {
-        compute: Rates {
-            operation: product / (2.0 * 512f64.powi(3)),
-            touched,
-            tuple: tiny,
-            element: (point - 8.0 * touched).max(0.0) / 2.0,
-            place: looked_up / PLACES as f64,
-        },
-        node: Link { message, byte },
-        network: None,
+    Rates {
+        operation,
+        touched,
+        tuple: of_squares(
+            2,
+            "(f32[N, N], f32[N, N]) [i: N, j: N] f32 = a0[i, j] + a1[i, j]",
+        ),
+        element: (point - 8.0 * touched).max(0.0) / 2.0,
+        place: looked_up / PLACES as f64,
     }
 }
 
@@ -116,23 +160,37 @@ fn least(mut once: impl FnMut()) -> f64 {
     rounds.fold(f64::INFINITY, f64::min)
 }
 
-/// Seconds of a kernel, on one thread.
-fn kernel_time(text: &str, operands: &[&Array]) -> f64 {
+/// Seconds of a kernel on a device, of several in a row where it is short: a device may begin one before another has ended.
+fn kernel_time(device: &dyn Device, text: &str, operands: &[&Array]) -> f64 {
     let kernel: Kernel = text.parse().expect("the text is that of a kernel");
-    let chunks = operands.iter().map(|operand| Chunk {
-        columns: vec![operand],
-        start: vec![0; operand.shape().len()],
+    let prepared = device.prepare(&kernel, &LoopKernel::of_whole(&kernel), false);
+    let columns = operands.iter().map(|array| {
+        let array = Array::clone(array);
+        [device.adopt(array.into())]
     });
-    let operands: Vec<Chunk<'_>> = chunks.collect();
-    let ranges: Vec<(u64, u64)> = kernel.indices.iter().map(|i| (0, i.extent)).collect();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-    let pool = pool.expect("a thread can be started");
-    pool.install(|| {
+    let columns: Vec<[Buffer; 1]> = columns.collect();
+    let operands = columns.iter().map(|columns| Operand {
+        columns,
+        start: vec![0; columns[0].shape().len()],
+    });
+    let launch = Launch {
+        kernel: &*prepared,
+        ranges: kernel.indices.iter().map(|i| (0, i.extent)).collect(),
+        operands: operands.collect(),
+    };
+    let run = |times: usize| {
         least(|| {
-            let made = ein_kernels::run(&kernel, &ranges, &operands, &Options::default());
-            assert!(made.is_ok(), "a kernel over zeros has no faults");
+            for _ in 0..times {
+                let made = device.run(&launch);
+                assert!(made.is_ok(), "a kernel over zeros has no faults");
+            }
+            device.synchronize();
         })
-    })
+    };
+    match run(1) {
+        short if short < SHORT => run(IN_A_ROW) / IN_A_ROW as f64,
+        long => long,
+    }
 }
 
 /// Seconds a message and seconds a byte between two sites of this process.
@@ -173,8 +231,14 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("machine.toml");
         let model = measure();
-        fs::write(&path, machine_file::text(&model)).unwrap();
+        let figures = Figures {
+            cores: model,
+            gpu: Some(measure_device(&Cpu)),
+        };
+        fs::write(&path, machine_file::text(&figures)).unwrap();
         let found = read(Some(&path)).unwrap();
+        assert!(found.gpu.unwrap().compute.operation > 0.0, "{found:?}");
+        let found = found.cores;
         let close = |read: f64, written: f64| (read - written).abs() <= 1e-3 * written;
         assert!(close(found.node.byte, model.node.byte), "{found:?}");
         assert!(close(found.compute.tuple, model.compute.tuple), "{found:?}");

@@ -7,16 +7,19 @@
 //! ```
 
 use crate::arguments::DeviceKind;
+use crate::calibration;
 use crate::exit;
 use crate::failure::Failure;
+use crate::machine_file::{self, Figures};
 use crate::planned::{Planned, Prepared};
+use crate::prediction;
 use bytesize::ByteSize;
 pub use ein_cuda::{Architecture, Images};
 use ein_device::Device;
 use ein_plan::Plan;
-use einc_core::pipeline::report::PlanReport;
+use einc_core::pipeline::{count, report::PlanReport, seconds};
 use einc_diag::Diagnostic;
-use std::{env, sync::Arc};
+use std::{env, path::Path, sync::Arc};
 
 /// A device, and further ones.
 pub type Devices = (Arc<dyn Device>, Vec<Arc<dyn Device>>);
@@ -27,6 +30,21 @@ pub type Devices = (Arc<dyn Device>, Vec<Arc<dyn Device>>);
 /// `E0718` if this machine has none.
 pub fn open(kind: DeviceKind) -> Result<Arc<dyn Device>, Failure> {
     open_for(kind, 1, &Arc::default(), None).map(|(device, _)| device)
+}
+
+/// Says whether this machine has a GPU, and a compiler of its kernels unless these come as images.
+pub fn has_gpu(images: &Images) -> bool {
+    let found = gpus().is_ok_and(|gpus| !gpus.is_empty());
+    found && (!images.is_empty() || ein_cuda::nvidia_compiler().is_ok())
+}
+
+/// Chooses the device for plans on a machine with a GPU, of which each site of this process has so many cores: a GPU where its figures say that it is
+/// faster, or where there are none.
+pub fn automatic(plans: &[&Plan], figures: Option<&Figures>, cores: usize) -> DeviceKind {
+    match figures.map(|figures| prediction::seconds(plans, figures, cores)) {
+        Some((on_cores, Some(on_gpu))) if on_cores < on_gpu => DeviceKind::Cpu,
+        _ => DeviceKind::Gpu,
+    }
 }
 
 /// The part of the limit on a GPU's memory that its kernels may work in, for a factor, and for what members of a group make for each other.
@@ -46,7 +64,7 @@ pub fn open_for(
     let working = limit.map(|limit| working_space(limit).0);
     let one = |device| Ok((device, vec![]));
     match kind {
-        DeviceKind::Cpu => one(ein_device_cpu::device()),
+        DeviceKind::Cpu | DeviceKind::Auto => one(ein_device_cpu::device()),
         DeviceKind::Reference => one(einc_reference::device()),
         DeviceKind::Gpu => open_gpus(sites as usize, images, working).map_err(|why| {
             let message = format!("there is no GPU to compute on: {why}");
@@ -179,8 +197,36 @@ pub fn images(planned: &Planned, architectures: &[Architecture]) -> Result<Image
     })
 }
 
+/// Returns a line about the device that is predicted to be faster for a plan, whose sites have so many cores each.
+///
+/// # Errors
+/// E0193: the machine's figures cannot be read, or lack those of a GPU.
+pub fn predicted(
+    report: &PlanReport,
+    machine: Option<&Path>,
+    cores: usize,
+) -> Result<String, Diagnostic> {
+    let figures = calibration::read(machine)?;
+    let plan = plan_of(report);
+    let (on_cores, Some(on_gpu)) = prediction::seconds(&[&plan], &figures, cores) else {
+        return Err(machine_file::no_gpu());
+    };
+    let faster = match automatic(&[&plan], Some(&figures), cores) {
+        DeviceKind::Gpu => "gpu",
+        _ => "cpu",
+    };
+    let cores = count(cores as u64, "core");
+    let [on_gpu, on_cores] = [on_gpu, on_cores].map(seconds);
+    Ok(format!(
+        "device: {faster}; {on_gpu} on a GPU, {on_cores} on {cores} a site\n"
+    ))
+}
+
+fn plan_of(report: &PlanReport) -> Plan {
+    (report.kernels.parse()).expect("the text of a plan reads back")
+}
+
 /// The functions that a GPU runs of a plan, and what is left to the cores.
 pub fn kernels_of_gpu(report: &PlanReport) -> String {
-    let plan: Plan = (report.kernels.parse()).expect("the text of a plan reads back");
-    ein_cuda::listing(&plan)
+    ein_cuda::listing(&plan_of(report))
 }

@@ -74,7 +74,7 @@ pub fn main(
             Err(error) => return exit::arguments(&error),
         };
         let bound = settings.bind(parsed.bind);
-        let taken = bound.and_then(|()| settings.plan(&parsed.plan));
+        let taken = bound.and_then(|()| settings.plan(&parsed.plan, parsed.run.device));
         if let Err(diagnostic) = taken.and_then(|()| settings.run(parsed.run)) {
             exit::show(vec![diagnostic], &[], parsed.format);
             return 1;

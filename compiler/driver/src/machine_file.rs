@@ -21,7 +21,17 @@
 //! [network]
 //! message = 2.0e-5
 //! byte = 8.0e-10        # a byte over the link of a node, which its sites share
+//!
+//! [gpu]
+//! operation = 4.0e-14   # as of [compute]
+//! touched = 4.0e-13
+//! tuple = 6.0e-6
+//! byte = 4.0e-11        # a byte between the host's memory and a GPU's
 //! ```
+
+mod write;
+
+pub use write::{text, text_of_one_level};
 
 use einc_core::cost::Rates;
 use einc_core::search::{Link, Network, TimeModel};
@@ -29,6 +39,24 @@ use einc_diag::Diagnostic;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use toml::Spanned;
+
+/// The figures of a machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figures {
+    /// Of its cores, and of the links between sites.
+    pub cores: TimeModel,
+    /// Of its GPUs, if it has some.
+    pub gpu: Option<GpuFigures>,
+}
+
+/// The figures of a GPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GpuFigures {
+    /// Its rates.
+    pub compute: Rates,
+    /// Seconds a byte between the host's memory and its own.
+    pub byte: f64,
+}
 
 /// The first fields of the files.
 const ONE_LEVEL: &str = "einc-machine/1";
@@ -63,6 +91,7 @@ struct TwoLevels {
     compute: ComputeTable,
     node: Spanned<NodeTable>,
     network: Option<NetworkTable>,
+    gpu: Option<GpuTable>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -90,14 +119,28 @@ struct NetworkTable {
     byte: Spanned<f64>,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GpuTable {
+    operation: Spanned<f64>,
+    touched: Spanned<f64>,
+    tuple: Spanned<f64>,
+    element: Option<Spanned<f64>>,
+    place: Option<Spanned<f64>>,
+    byte: Spanned<f64>,
+}
+
 /// The figures of a file with this text.
 ///
 /// # Errors
 /// It is not of a machine, or a figure cannot be (E0193): file, line and field.
-pub fn parse(path: &Path, text: &str) -> Result<TimeModel, Diagnostic> {
+pub fn parse(path: &Path, text: &str) -> Result<Figures, Diagnostic> {
     let file = File { path, text };
     match text.trim_start().starts_with('{') {
-        true => file.one_level(),
+        true => Ok(Figures {
+            cores: file.one_level()?,
+            gpu: None,
+        }),
         false => file.two_levels(),
     }
 }
@@ -106,9 +149,14 @@ pub fn parse(path: &Path, text: &str) -> Result<TimeModel, Diagnostic> {
 pub fn missing(what: impl std::fmt::Display) -> Diagnostic {
     Diagnostic::error(
         "E0193",
-        format!("`--cost time` needs the machine's figures: {what}"),
+        format!("the figures of the machine are needed: {what}"),
     )
     .help("`einc calibrate` measures them; `--machine FILE` names a file that it wrote; `einc explain E0193` shows one")
+}
+
+/// The diagnostic about a file without the figures of a GPU.
+pub fn no_gpu() -> Diagnostic {
+    missing("the file has no table `[gpu]`, which `einc calibrate` writes where there is a GPU")
 }
 
 struct File<'a> {
@@ -156,7 +204,7 @@ impl File<'_> {
         })
     }
 
-    fn two_levels(&self) -> Result<TimeModel, Diagnostic> {
+    fn two_levels(&self) -> Result<Figures, Diagnostic> {
         let file: TwoLevels = toml::from_str(self.text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             self.at(at, error.message().trim_end())
@@ -168,14 +216,10 @@ impl File<'_> {
             );
             return Err(self.at(file.format.span().start, what));
         }
-        let figure = |name: &str, value: &Spanned<f64>| match possible(*value.get_ref()) {
-            true => Ok(*value.get_ref()),
-            false => Err(self.at(value.span().start, wrong(name, *value.get_ref()))),
-        };
         let link = |table: &str, message: &Spanned<f64>, byte: &Spanned<f64>| {
             Ok(Link {
-                message: figure(&format!("{table}.message"), message)?,
-                byte: figure(&format!("{table}.byte"), byte)?,
+                message: self.figure(&format!("{table}.message"), message)?,
+                byte: self.figure(&format!("{table}.byte"), byte)?,
             })
         };
         let node = file.node.get_ref();
@@ -186,24 +230,62 @@ impl File<'_> {
                 link: link("network", &network.message, &network.byte)?,
             }),
         };
-        let compute = &file.compute;
-        let given = |name, value: &Option<Spanned<f64>>| {
-            value.as_ref().map(|value| figure(name, value)).transpose()
+        let cores = &file.compute;
+        let gpu = match &file.gpu {
+            None => None,
+            Some(gpu) => Some(GpuFigures {
+                compute: self.rates(
+                    "gpu",
+                    [&gpu.operation, &gpu.touched, &gpu.tuple],
+                    [&gpu.element, &gpu.place],
+                )?,
+                byte: self.figure("gpu.byte", &gpu.byte)?,
+            }),
         };
-        let rates = Rates::of_products(
-            figure("compute.operation", &compute.operation)?,
-            figure("compute.touched", &compute.touched)?,
-            figure("compute.tuple", &compute.tuple)?,
-        );
-        Ok(TimeModel {
-            compute: Rates {
-                element: given("compute.element", &compute.element)?.unwrap_or(rates.element),
-                place: given("compute.place", &compute.place)?.unwrap_or(rates.place),
-                ..rates
+        Ok(Figures {
+            cores: TimeModel {
+                compute: self.rates(
+                    "compute",
+                    [&cores.operation, &cores.touched, &cores.tuple],
+                    [&cores.element, &cores.place],
+                )?,
+                node: link("node", &node.message, &node.byte)?,
+                network,
             },
-            node: link("node", &node.message, &node.byte)?,
-            network,
+            gpu,
         })
+    }
+
+    /// The rates in a table.
+    fn rates(
+        &self,
+        table: &str,
+        [operation, touched, tuple]: [&Spanned<f64>; 3],
+        [element, place]: [&Option<Spanned<f64>>; 2],
+    ) -> Result<Rates, Diagnostic> {
+        let own = |name: &str, value| self.figure(&format!("{table}.{name}"), value);
+        let rates = Rates::of_products(
+            own("operation", operation)?,
+            own("touched", touched)?,
+            own("tuple", tuple)?,
+        );
+        let given = |name: &str, value: &Option<Spanned<f64>>, otherwise: f64| match value {
+            Some(value) => self.figure(&format!("{table}.{name}"), value),
+            None => Ok(otherwise),
+        };
+        Ok(Rates {
+            element: given("element", element, rates.element)?,
+            place: given("place", place, rates.place)?,
+            ..rates
+        })
+    }
+
+    /// The figure of a field.
+    fn figure(&self, name: &str, value: &Spanned<f64>) -> Result<f64, Diagnostic> {
+        match possible(*value.get_ref()) {
+            true => Ok(*value.get_ref()),
+            false => Err(self.at(value.span().start, wrong(name, *value.get_ref()))),
+        }
     }
 
     /// How many sites a node has, which a network needs to know.
@@ -241,69 +323,6 @@ fn wrong(name: &str, figure: f64) -> String {
     format!("`{name}` is {figure}, not a number of seconds from 0")
 }
 
-/// The text of a machine's file.
-pub fn text(model: &TimeModel) -> String {
-    let TimeModel {
-        compute,
-        node,
-        network,
-    } = model;
-    let sites = network.map_or(String::new(), |network| {
-        format!(
-            "sites = {:<14}# sites of a node, numbered in a row\n",
-            network.sites
-        )
-    });
-    let network = network.map_or(String::new(), |network| {
-        let (message, byte) = (number(network.link.message), number(network.link.byte));
-        format!(
-            "\n[network]\nmessage = {message}\nbyte = {byte:<15}# a byte over the link of a node, which its sites share\n"
-        )
-    });
-    format!(
-        "# A machine for `--cost time`; every figure is one of seconds.\n\
-         format = \"{TWO_LEVELS}\"\n\n\
-         [compute]\n\
-         operation = {:<10}# an operation of a matrix product\n\
-         touched = {:<12}# a byte read or written\n\
-         tuple = {:<14}# a tuple of a relation\n\
-         element = {:<12}# an operation that is none of a matrix product\n\
-         place = {:<14}# a place that data name, of a gather or a scatter\n\n\
-         [node]\n\
-         {sites}message = {:<12}# a message\n\
-         byte = {:<15}# a byte received\n\
-         {network}",
-        number(compute.operation),
-        number(compute.touched),
-        number(compute.tuple),
-        number(compute.element),
-        number(compute.place),
-        number(node.message),
-        number(node.byte),
-    )
-}
-
-/// The text of a machine's file in the format of one level, which cannot say what a network takes.
-pub fn text_of_one_level(model: &TimeModel) -> String {
-    let file = OneLevel {
-        format: ONE_LEVEL.into(),
-        message: model.node.message,
-        byte: model.node.byte,
-        operation: model.compute.operation,
-        touched: model.compute.touched,
-        tuple: model.compute.tuple,
-        element: Some(model.compute.element),
-        place: Some(model.compute.place),
-    };
-    let json = serde_json::to_string_pretty(&file);
-    format!("{}\n", json.expect("the figures are finite numbers"))
-}
-
-/// A number that TOML reads as one with a fraction, as exact as anything that is measured.
-fn number(figure: f64) -> String {
-    format!("{figure:.3e}")
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -326,11 +345,22 @@ byte = 2.0e-10
 [network]
 message = 2.0e-5
 byte = 8.0e-10
+
+[gpu]
+operation = 4.0e-14
+touched = 4.0e-13
+tuple = 6.0e-6
+element = 5.0e-14
+place = 1.0e-12
+byte = 4.0e-11
 ";
 
     #[test]
     fn a_file_of_two_levels_is_read_and_written() {
-        let model = parse(Path::new("cluster.toml"), FILE).unwrap();
+        let figures = parse(Path::new("cluster.toml"), FILE).unwrap();
+        let gpu = figures.gpu.unwrap();
+        assert_eq!((gpu.compute.tuple, gpu.byte), (6.0e-6, 4.0e-11));
+        let model = figures.cores;
         let network = model.network.unwrap();
         assert_eq!((network.sites, network.link.byte), (8, 8.0e-10));
         assert_eq!(
@@ -338,20 +368,23 @@ byte = 8.0e-10
             (8.1e-6, 1.1e-10)
         );
         assert_eq!(
-            parse(Path::new("again.toml"), &text(&model)).unwrap(),
-            model
+            parse(Path::new("again.toml"), &text(&figures)).unwrap(),
+            figures
         );
         // An older file has no rates but these: others are in proportion.
         let older = FILE.replace("element = 1.2e-10\nplace = 2.0e-9\n", "");
         let older = parse(Path::new("older.toml"), &older).unwrap();
-        let rates = older.compute;
+        let rates = older.cores.compute;
         assert_eq!(rates, Rates::of_products(1.4e-11, 1.1e-10, 3.0e-6));
         assert!(rates.element > 1.0e-10 && rates.place > 2.0e-9, "{rates:?}");
-        let one = TimeModel {
-            network: None,
-            ..model
+        let one = Figures {
+            cores: TimeModel {
+                network: None,
+                ..model
+            },
+            gpu: None,
         };
-        for text in [text(&one), text_of_one_level(&one)] {
+        for text in [text(&one), text_of_one_level(&one.cores)] {
             assert_eq!(parse(Path::new("machine"), &text).unwrap(), one, "{text}");
         }
     }
@@ -391,6 +424,11 @@ byte = 8.0e-10
                 "cluster.toml:8: `compute.place` is -1, not a number of seconds from 0",
             ),
             (
+                "byte = 4.0e-11",
+                "byte = nan",
+                "cluster.toml:25: `gpu.byte` is NaN, not a number of seconds from 0",
+            ),
+            (
                 "sites = 8\n",
                 "",
                 "cluster.toml:10: `node.sites` is missing",
@@ -408,7 +446,7 @@ byte = 8.0e-10
             assert_eq!(error.code, "E0193");
             assert!(error.message.contains(message), "{}", error.message);
         }
-        let one = text_of_one_level(&parse(Path::new("cluster.toml"), FILE).unwrap());
+        let one = text_of_one_level(&parse(Path::new("cluster.toml"), FILE).unwrap().cores);
         let wrong = one.replace("\"byte\": 2", "\"byte\": -2");
         let error = parse(Path::new("machine.json"), &wrong).unwrap_err();
         assert!(

@@ -43,6 +43,8 @@ pub struct Settings {
     pub deterministic: bool,
     /// The criteria by which the plan is chosen.
     pub criteria: Criteria,
+    /// File of the figures of the machine; `None`: the usual one.
+    pub machine: Option<PathBuf>,
     /// Folder for what rests on disk; `None`: /var/tmp.
     pub spill: Option<PathBuf>,
     /// Seconds after which planning takes the best so far.
@@ -101,15 +103,20 @@ impl Settings {
         Ok(())
     }
 
-    /// Takes over the number of sites, the order of sums and what a plan is chosen by.
+    /// Takes over the number of sites, the order of sums and what a plan is chosen by, for a device.
     ///
     /// # Errors
     /// The machine's figures cannot be read.
-    pub fn plan(&mut self, arguments: &PlanArguments) -> Result<(), Diagnostic> {
+    pub fn plan(
+        &mut self,
+        arguments: &PlanArguments,
+        device: DeviceKind,
+    ) -> Result<(), Diagnostic> {
         self.sites = arguments.sites.or(self.sites);
         self.deterministic |= arguments.deterministic;
         let criteria = &mut self.criteria;
-        if let Some(objective) = arguments.objective()? {
+        self.machine = arguments.machine.clone().or(self.machine.take());
+        if let Some(objective) = arguments.objective(device)? {
             criteria.objective = objective;
         }
         match (arguments.gpu_memory, &mut criteria.gpu_memory) {
@@ -172,7 +179,10 @@ impl Settings {
         self.shows.extend(arguments.shows);
         self.seed = arguments.seed;
         self.threads = arguments.threads.map(|threads| threads as usize);
-        self.device = arguments.device;
+        self.device = match arguments.device {
+            DeviceKind::Auto if !devices::has_gpu(&self.images) => DeviceKind::Cpu,
+            device => device,
+        };
         // The processor computes in the host's memory, and a GPU holds nothing.
         if self.device == DeviceKind::Cpu
             && let Some(limits) = self.criteria.gpu_memory.take()

@@ -35,7 +35,10 @@ mod unit;
 mod units;
 mod writer;
 
-pub use ein_nvidia::{Architecture, Properties, list as nvidia_gpus, missing as nvidia_missing};
+pub use ein_nvidia::{
+    Architecture, Properties, list as nvidia_gpus, missing as nvidia_missing,
+    present as nvidia_compiler,
+};
 pub use emulated::Emulated;
 pub use gpu::{Counts, Gpu, WORKING_SPACE};
 pub use images::Images;

@@ -10,7 +10,7 @@
 const WIDEST: usize = 60;
 
 /// A time in the unit that suits it: `2.61 ms`.
-pub(super) fn seconds(seconds: f64) -> String {
+pub fn seconds(seconds: f64) -> String {
     let (factor, unit) = match seconds.abs() {
         s if s >= 1.0 => (1.0, "s"),
         s if s >= 1e-3 => (1e3, "ms"),
@@ -46,7 +46,8 @@ pub(super) fn table(rows: &[Vec<String>], right: &[bool]) -> String {
     text
 }
 
-pub(super) fn count(number: u64, what: &str) -> String {
+/// Returns a number of things in words.
+pub fn count(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 

@@ -8,8 +8,8 @@
 
 use crate::devices::{self, Devices};
 use crate::{
-    exit, failure::Failure, interrupt::Interrupt, planned::Prepared, program::Program,
-    settings::Settings, target, weights,
+    arguments::DeviceKind, calibration, exit, failure::Failure, interrupt::Interrupt,
+    machine::RankPlace, planned::Prepared, program::Program, settings::Settings, target, weights,
 };
 use ein_exec::session::{Begin, Keeping};
 use ein_exec::{Note, Options};
@@ -136,7 +136,16 @@ pub(super) fn beginning(
 /// Opens the devices that compute the kernels; the plans fit in their memory.
 fn devices(planned: &Prepared, settings: &Settings, sites: u32) -> Result<Devices, Failure> {
     let limit = settings.criteria.gpu_memory.map(|limits| limits.limit);
-    let devices = devices::open_for(settings.device, sites, &settings.images, limit)?;
+    let kind = match settings.device {
+        DeviceKind::Auto => {
+            let figures = calibration::read(settings.machine.as_deref()).ok();
+            let threads = settings.threads.unwrap_or(RankPlace::here().threads);
+            let cores = (threads / sites.max(1) as usize).max(1);
+            devices::automatic(&planned.plans(), figures.as_ref(), cores)
+        }
+        kind => kind,
+    };
+    let devices = devices::open_for(kind, sites, &settings.images, limit)?;
     devices::has_room(&devices, &planned.peaks(), sites)?;
     Ok(devices)
 }

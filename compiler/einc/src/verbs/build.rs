@@ -10,7 +10,7 @@
 use clap::Args;
 use einc_diag::Diagnostic;
 use einc_driver::{
-    arguments::{BindArguments, Format, PlanArguments},
+    arguments::{BindArguments, DeviceKind, Format, PlanArguments},
     bundle::Bundle,
     devices::{self, Architecture, Images},
     exit,
@@ -78,7 +78,7 @@ pub fn perform(arguments: Arguments) -> i32 {
     };
     let mut settings = Settings::default();
     let bound = settings.bind(arguments.bind);
-    if let Err(diagnostic) = bound.and_then(|()| settings.plan(&arguments.plan)) {
+    if let Err(diagnostic) = bound.and_then(|()| settings.plan(&arguments.plan, DeviceKind::Cpu)) {
         return super::complain(diagnostic, format);
     }
     if !arguments.infer.is_empty() {

@@ -8,11 +8,14 @@
 //! ```
 
 use clap::Args;
+use einc_core::cost::Rates;
 use einc_core::search::{Link, Network, TimeModel};
 use einc_diag::Diagnostic;
 use einc_driver::{
-    arguments::{Format, sites},
-    calibration, exit, machine_file, target,
+    arguments::{DeviceKind, Format, sites},
+    calibration, devices, exit,
+    machine_file::{self, Figures},
+    target,
 };
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
@@ -64,14 +67,25 @@ pub fn perform(arguments: Arguments) -> i32 {
         );
     }
     let model = with_given(calibration::measure(), &arguments);
+    let gpu = match devices::gpus() {
+        Ok(gpus) if !gpus.is_empty() && !json => match devices::open(DeviceKind::Gpu) {
+            Ok(device) => Some(calibration::measure_device(&*device)),
+            Err(failure) => {
+                exit::show(failure.diagnostics, &[], Format::Text);
+                return failure.status;
+            }
+        },
+        _ => None,
+    };
+    let measured = Figures { cores: model, gpu };
     let text = match json {
         true => machine_file::text_of_one_level(&model),
-        false => machine_file::text(&model),
+        false => machine_file::text(&measured),
     };
     let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
     match folder.and_then(|()| super::replace(&path, &text)) {
         Ok(()) => {
-            exit::say(&format!("{}wrote {}\n", figures(&model), path.display()));
+            exit::say(&format!("{}wrote {}\n", figures(&measured), path.display()));
             0
         }
         Err(error) => wrong(format!("cannot write {}: {error}", path.display())),
@@ -99,22 +113,25 @@ fn with_given(mut model: TimeModel, arguments: &Arguments) -> TimeModel {
 }
 
 /// The figures as lines of text.
-fn figures(model: &TimeModel) -> String {
+fn figures(figures: &Figures) -> String {
     let TimeModel {
         compute,
         node,
         network,
-    } = model;
+    } = &figures.cores;
     let mut text = format!(
-        "message    {:.3e} s\nbyte       {:.3e} s\noperation  {:.3e} s\ntouched    {:.3e} s a byte\ntuple      {:.3e} s\nelement    {:.3e} s\nplace      {:.3e} s\n",
+        "message    {:.3e} s\nbyte       {:.3e} s\n{}",
         node.message,
         node.byte,
-        compute.operation,
-        compute.touched,
-        compute.tuple,
-        compute.element,
-        compute.place,
+        rates(compute),
     );
+    if let Some(gpu) = &figures.gpu {
+        text.push_str(&format!(
+            "on the GPU:\nbyte       {:.3e} s between its memory and the host's\n{}",
+            gpu.byte,
+            rates(&gpu.compute)
+        ));
+    }
     if let Some(Network { sites, link }) = network {
         text.push_str(&format!(
             "between nodes of {sites} sites: message {:.3e} s, byte {:.3e} s\n",
@@ -122,4 +139,11 @@ fn figures(model: &TimeModel) -> String {
         ));
     }
     text
+}
+
+fn rates(compute: &Rates) -> String {
+    format!(
+        "operation  {:.3e} s\ntouched    {:.3e} s a byte\ntuple      {:.3e} s\nelement    {:.3e} s\nplace      {:.3e} s\n",
+        compute.operation, compute.touched, compute.tuple, compute.element, compute.place,
+    )
 }

@@ -11,8 +11,9 @@ use clap::{Args, ValueEnum};
 use einc_core::pipeline::{self, report::PlanReport};
 use einc_diag::Diagnostic;
 use einc_driver::{
-    arguments::{BindArguments, Format, PlanArguments, Weights, weights},
+    arguments::{BindArguments, DeviceKind, Format, PlanArguments, Weights, weights},
     devices, exit,
+    machine::RankPlace,
     purpose::Purpose,
     session::{self, ReportOptions},
     settings::Settings,
@@ -47,6 +48,15 @@ pub struct Arguments {
     /// File of params that sizes are taken from, as `einc run` takes it; repeat for more
     #[arg(long, value_name = "FILE.safetensors[::NAMES]", value_parser = weights)]
     weights: Vec<Weights>,
+    /// Device that the plan is for: with `--cost time`, that of the figures by which it is chosen (auto: also tell which one is predicted to be faster)
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "DEVICE",
+        help_heading = "Planning"
+    )]
+    device: DeviceKind,
     /// How the plan is written
     #[arg(long, value_enum, default_value_t, value_name = "FORM")]
     format: Form,
@@ -100,7 +110,7 @@ pub fn perform(arguments: Arguments) -> i32 {
     let mut settings = Settings::default();
     let bound = settings.bind(arguments.bind);
     settings.weights = arguments.weights;
-    if let Err(diagnostic) = bound.and_then(|()| settings.plan(&arguments.plan)) {
+    if let Err(diagnostic) = bound.and_then(|()| settings.plan(&arguments.plan, arguments.device)) {
         return super::complain(diagnostic, Format::Text);
     }
     let old = match arguments.diff.as_deref().map(read).transpose() {
@@ -132,6 +142,13 @@ pub fn perform(arguments: Arguments) -> i32 {
         (Some(old), _) => pipeline::diff::diff(old, &report),
         (None, Form::Text) if arguments.kernels == Some(KernelsFor::Cpu) => report.kernels.clone(),
         (None, Form::Text) if arguments.kernels.is_some() => devices::kernels_of_gpu(&report),
+        (None, Form::Text) if arguments.device == DeviceKind::Auto => {
+            let cores = (RankPlace::here().threads / sites.max(1) as usize).max(1);
+            match devices::predicted(&report, settings.machine.as_deref(), cores) {
+                Ok(line) => line + &pipeline::explain(&report),
+                Err(diagnostic) => return super::complain(diagnostic, Format::Text),
+            }
+        }
         (None, Form::Text) => pipeline::explain(&report),
         (None, Form::Dot) => pipeline::dot::dot(&report),
         (None, Form::Html) => pipeline::html::html(&report),

@@ -51,7 +51,7 @@ pub struct Arguments {
 pub fn perform(arguments: Arguments) -> i32 {
     let mut settings = Settings::default();
     let bound = settings.bind(arguments.bind);
-    let taken = bound.and_then(|()| settings.plan(&arguments.plan));
+    let taken = bound.and_then(|()| settings.plan(&arguments.plan, arguments.run.device));
     if let Err(diagnostic) = taken.and_then(|()| settings.run(arguments.run)) {
         return super::complain(diagnostic, arguments.format);
     }
