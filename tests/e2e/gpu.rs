@@ -371,6 +371,10 @@ fn plans_for_a_gpu_follow_its_figures_where_there_is_none() {
     };
     assert!(estimate("gpu").ends_with(" s") && !estimate("gpu").ends_with("ms"));
     assert!(estimate("cpu").ends_with("us"), "{}", estimate("cpu"));
+    // X, W and t are made there; y, z and s are given out.
+    let found = planned(&["--device", "gpu"]).success();
+    let copied = "on a GPU: 0 B copied to it at a site, 156 B back\nplan for 1 site";
+    assert!(found.stdout.starts_with(copied), "{found}");
     let text = std::fs::read_to_string(&slow).unwrap();
     let (without, _) = text.split_once("[gpu]").unwrap();
     std::fs::write(&slow, without).unwrap();

@@ -44,7 +44,7 @@ pub use describe::describe;
 pub use explain::explain;
 pub use forms::with_forms;
 pub use rounds::rounds;
-pub use text::{count, seconds};
+pub use text::{count, scaled, seconds};
 
 /// The target and the criteria of a compilation.
 #[derive(Clone, Debug, PartialEq)]

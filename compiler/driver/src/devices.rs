@@ -17,7 +17,7 @@ use bytesize::ByteSize;
 pub use ein_cuda::{Architecture, Images};
 use ein_device::Device;
 use ein_plan::Plan;
-use einc_core::pipeline::{count, report::PlanReport, seconds};
+use einc_core::pipeline::{count, report::PlanReport, scaled, seconds};
 use einc_diag::Diagnostic;
 use std::{env, path::Path, sync::Arc};
 
@@ -220,6 +220,21 @@ pub fn predicted(
     Ok(format!(
         "device: {faster}; {on_gpu} on a GPU, {on_cores} on {cores} a site\n"
     ))
+}
+
+/// Returns a line about what a plan copies between the host's memory and a GPU's, and what it leaves to the cores.
+pub fn copied(report: &PlanReport) -> String {
+    let plan = plan_of(report);
+    let copies = prediction::copies(&plan);
+    let [there, back] = [copies.there, copies.back].map(|bytes| scaled(bytes as u64, "B"));
+    let steps = plan.steps.iter().zip(&copies.on_cores);
+    let names = steps.filter(|(_, on_cores)| **on_cores);
+    let names: Vec<&str> = names.map(|(step, _)| step.tensor.as_str()).collect();
+    let left = match names.is_empty() {
+        true => String::new(),
+        false => format!("; the cores compute {}", names.join(", ")),
+    };
+    format!("on a GPU: {there} copied to it at a site, {back} back{left}\n")
 }
 
 fn plan_of(report: &PlanReport) -> Plan {

@@ -9,8 +9,19 @@
 //! ```
 
 use crate::machine_file::{Figures, GpuFigures};
-use ein_plan::{Kernel, Operation, Plan, Step, memory, work};
+use ein_plan::{Kernel, Operation, Plan, Resting, Step, memory, work};
 use einc_core::cost::{Pace, Rates};
+
+/// What a GPU leaves to the cores of a plan, and the bytes that are copied at the site that has most.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Copies {
+    /// From the host's memory to the GPU's.
+    pub there: f64,
+    /// And back.
+    pub back: f64,
+    /// By step, whether the cores compute it.
+    pub on_cores: Vec<bool>,
+}
 
 /// Seconds on the cores, of which each site has so many, and on GPUs, if the machine has figures of these.
 pub fn seconds(plans: &[&Plan], figures: &Figures, cores: usize) -> (f64, Option<f64>) {
@@ -23,6 +34,45 @@ pub fn seconds(plans: &[&Plan], figures: &Figures, cores: usize) -> (f64, Option
     (on_cores, on_gpu)
 }
 
+/// The copies of a plan between the host's memory and a GPU's: sources that are not made there, outputs, what the cores compute, and what rests
+/// in the host's memory.
+pub fn copies(plan: &Plan) -> Copies {
+    let on_cores = ein_cuda::on_cores(plan);
+    let (mut there, mut back) = (0.0, 0.0);
+    for ((step, times), on_cores) in in_rounds(plan).zip(&on_cores) {
+        match &step.operation {
+            Operation::Source { source, .. } => {
+                if *on_cores || !(source.is_free() || source.is_given()) {
+                    there += times * bytes(plan, step);
+                }
+            }
+            operation if *on_cores => {
+                let inputs = operation.inputs().into_iter();
+                back += times
+                    * inputs
+                        .map(|input| bytes(plan, plan.step(input)))
+                        .sum::<f64>();
+                there += times * bytes(plan, step);
+            }
+            _ => {}
+        }
+    }
+    let outputs = plan.outputs.iter();
+    back += outputs
+        .map(|output| bytes(plan, plan.step(output.relation)))
+        .sum::<f64>();
+    if plan.resting == Resting::HostMemory {
+        let volume = plan.spilled();
+        there += volume.read as f64;
+        back += volume.written as f64;
+    }
+    Copies {
+        there,
+        back,
+        on_cores,
+    }
+}
+
 fn on_cores(plan: &Plan, rates: &Rates, cores: usize) -> f64 {
     let steps = in_rounds(plan);
     let time = |(step, times): (&Step, f64)| times * of_step(plan, step, rates) / cores as f64;
@@ -30,25 +80,16 @@ fn on_cores(plan: &Plan, rates: &Rates, cores: usize) -> f64 {
 }
 
 fn on_gpu(plan: &Plan, gpu: &GpuFigures, (rates, cores): (&Rates, usize)) -> f64 {
-    let copied = |step: &Step| bytes(plan, step) * gpu.byte;
-    let time = |(step, times): (&Step, f64)| {
-        let once = match &step.operation {
-            Operation::Source { source, .. } if source.is_free() || source.is_given() => 0.0,
-            Operation::Source { .. } => copied(step),
-            _ if kernel(plan, step).is_some_and(|kernel| kernel.library().is_some()) => {
-                let inputs = step.operation.inputs().into_iter();
-                let read: f64 = inputs.map(|input| copied(plan.step(input))).sum();
-                read + copied(step) + of_step(plan, step, rates) / cores as f64
+    let copies = copies(plan);
+    let steps = in_rounds(plan).zip(&copies.on_cores);
+    let time = |((step, times), on_cores): ((&Step, f64), &bool)| {
+        times
+            * match on_cores {
+                true => of_step(plan, step, rates) / cores as f64,
+                false => of_step(plan, step, &gpu.compute),
             }
-            _ => of_step(plan, step, &gpu.compute),
-        };
-        times * once
     };
-    let outputs = plan.outputs.iter();
-    let given: f64 = outputs
-        .map(|output| copied(plan.step(output.relation)))
-        .sum();
-    in_rounds(plan).map(time).sum::<f64>() + given
+    steps.map(time).sum::<f64>() + (copies.there + copies.back) * gpu.byte
 }
 
 /// The steps, and how often each is taken.
@@ -158,5 +199,8 @@ r2 C: {{}} f32[N, N] @ ALL = join k0(r0{{}}, r1{{}}) over [_, _, _]; free r0
         let (solved, before) = (of(&plan(1000, true), 1), of(&large, 1));
         let more = solved.1 - before.1 - (solved.0 - before.0);
         assert!(near(more, 3.0 * 4e-4), "{more}");
+        let copies = copies(&plan(1000, true));
+        assert_eq!((copies.there, copies.back), (8e6, 12e6));
+        assert_eq!(copies.on_cores, [false, false, false, true]);
     }
 }

@@ -123,6 +123,18 @@ pub(crate) fn own(plan: &Plan, step: &Step) -> Own {
     text(kernel).map_or_else(Own::OnCores, Own::Text)
 }
 
+/// By step of a plan, whether a GPU leaves it to the cores.
+pub fn on_cores(plan: &Plan) -> Vec<bool> {
+    let steps = plan.steps.iter().map(|step| match &step.operation {
+        Operation::LocalJoin { .. } => matches!(own(plan, step), Own::OnCores(_)),
+        Operation::Source { source, .. } => {
+            matches!(source, Source::Permutation | Source::Numbers(_))
+        }
+        _ => false,
+    });
+    steps.collect()
+}
+
 /// Of the members of a sweep that are computed by one function: the last of them, and the function.
 fn groups(plan: &Plan, sweep: &Sweep) -> Vec<(RelationId, (RelationId, Text))> {
     let rows = sweep.rows as usize;

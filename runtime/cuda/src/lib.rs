@@ -40,6 +40,7 @@ pub use ein_nvidia::{
     present as nvidia_compiler,
 };
 pub use emulated::Emulated;
+pub use functions::on_cores;
 pub use gpu::{Counts, Gpu, WORKING_SPACE};
 pub use images::Images;
 pub use kernel::text;

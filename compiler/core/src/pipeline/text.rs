@@ -60,7 +60,7 @@ pub(super) fn figure(value: f64) -> String {
 }
 
 /// A number with a decimal prefix: 201326592 bytes are `201.3 MB`.
-pub(super) fn scaled(number: u64, unit: &str) -> String {
+pub fn scaled(number: u64, unit: &str) -> String {
     let mut value = number as f64;
     for prefix in ["", "k", "M", "G", "T", "P"] {
         if value < 999.95 {

@@ -48,7 +48,7 @@ pub struct Arguments {
     /// File of params that sizes are taken from, as `einc run` takes it; repeat for more
     #[arg(long, value_name = "FILE.safetensors[::NAMES]", value_parser = weights)]
     weights: Vec<Weights>,
-    /// Device that the plan is for: with `--cost time`, that of the figures by which it is chosen (auto: also tell which one is predicted to be faster)
+    /// Device that the plan is for: with `--cost time`, that of the figures by which it is chosen (gpu: also tell what is copied to it and back; auto: also which one is predicted to be faster)
     #[arg(
         long,
         value_enum,
@@ -145,9 +145,12 @@ pub fn perform(arguments: Arguments) -> i32 {
         (None, Form::Text) if arguments.device == DeviceKind::Auto => {
             let cores = (RankPlace::here().threads / sites.max(1) as usize).max(1);
             match devices::predicted(&report, settings.machine.as_deref(), cores) {
-                Ok(line) => line + &pipeline::explain(&report),
+                Ok(line) => line + &devices::copied(&report) + &pipeline::explain(&report),
                 Err(diagnostic) => return super::complain(diagnostic, Format::Text),
             }
+        }
+        (None, Form::Text) if arguments.device == DeviceKind::Gpu => {
+            devices::copied(&report) + &pipeline::explain(&report)
         }
         (None, Form::Text) => pipeline::explain(&report),
         (None, Form::Dot) => pipeline::dot::dot(&report),
