@@ -12,7 +12,7 @@ use crate::exit;
 use crate::failure::Failure;
 use crate::machine_file::{self, Figures};
 use crate::planned::{Planned, Prepared};
-use crate::prediction;
+use crate::prediction::{self, Outputs};
 use bytesize::ByteSize;
 pub use ein_cuda::{Architecture, Images};
 use ein_device::Device;
@@ -40,7 +40,11 @@ pub fn has_gpu(images: &Images) -> bool {
 
 /// Chooses the device for plans on a machine with a GPU, of which each site of this process has so many cores: a GPU where its figures say that it is
 /// faster, or where there are none.
-pub fn automatic(plans: &[&Plan], figures: Option<&Figures>, cores: usize) -> DeviceKind {
+pub fn automatic(
+    plans: &[(&Plan, Outputs)],
+    figures: Option<&Figures>,
+    cores: usize,
+) -> DeviceKind {
     match figures.map(|figures| prediction::seconds(plans, figures, cores)) {
         Some((on_cores, Some(on_gpu))) if on_cores < on_gpu => DeviceKind::Cpu,
         _ => DeviceKind::Gpu,
@@ -203,15 +207,16 @@ pub fn images(planned: &Planned, architectures: &[Architecture]) -> Result<Image
 /// E0193: the machine's figures cannot be read, or lack those of a GPU.
 pub fn predicted(
     report: &PlanReport,
-    machine: Option<&Path>,
-    cores: usize,
+    outputs: Outputs,
+    (machine, cores): (Option<&Path>, usize),
 ) -> Result<String, Diagnostic> {
     let figures = calibration::read(machine)?;
     let plan = plan_of(report);
-    let (on_cores, Some(on_gpu)) = prediction::seconds(&[&plan], &figures, cores) else {
+    let plans = [(&plan, outputs)];
+    let (on_cores, Some(on_gpu)) = prediction::seconds(&plans, &figures, cores) else {
         return Err(machine_file::no_gpu());
     };
-    let faster = match automatic(&[&plan], Some(&figures), cores) {
+    let faster = match automatic(&plans, Some(&figures), cores) {
         DeviceKind::Gpu => "gpu",
         _ => "cpu",
     };
@@ -223,9 +228,9 @@ pub fn predicted(
 }
 
 /// Returns a line about what a plan copies between the host's memory and a GPU's, and what it leaves to the cores.
-pub fn copied(report: &PlanReport) -> String {
+pub fn copied(report: &PlanReport, outputs: Outputs) -> String {
     let plan = plan_of(report);
-    let copies = prediction::copies(&plan);
+    let copies = prediction::copies(&plan, outputs);
     let [there, back] = [copies.there, copies.back].map(|bytes| scaled(bytes as u64, "B"));
     let steps = plan.steps.iter().zip(&copies.on_cores);
     let names = steps.filter(|(_, on_cores)| **on_cores);

@@ -28,7 +28,7 @@ pub mod load;
 pub mod machine;
 pub mod machine_file;
 pub mod planned;
-mod prediction;
+pub mod prediction;
 pub mod profile;
 pub mod program;
 pub mod purpose;

@@ -6,7 +6,7 @@
 //! configuration {sites: 2, dims {N: 1000}, X: f32[1000, 64], deterministic: false}, prepared: plan for 2 sites
 //! ```
 
-use crate::training;
+use crate::{prediction::Outputs, training};
 use ein_exec::Session;
 use ein_plan::{Plan, Scalar, memory};
 use einc_core::pipeline::Criteria;
@@ -61,6 +61,16 @@ impl Prepared {
             Prepared::Plan(plan) => vec![plan],
             Prepared::Session(session) => session.all_programs().map(AsRef::as_ref).collect(),
         }
+    }
+
+    /// Its plans, and whether their outputs leave the device.
+    pub fn with_outputs(&self) -> Vec<(&Plan, Outputs)> {
+        let outputs = match self {
+            Prepared::Plan(_) => Outputs::Leave,
+            Prepared::Session(_) => Outputs::Stay,
+        };
+        let plans = self.plans().into_iter();
+        plans.map(|plan| (plan, outputs)).collect()
     }
 
     /// The most bytes that each site holds.

@@ -23,20 +23,29 @@ pub struct Copies {
     pub on_cores: Vec<bool>,
 }
 
+/// Where the outputs of a plan go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outputs {
+    /// To the user, by way of the host.
+    Leave,
+    /// To the next step of a training, on the same device.
+    Stay,
+}
+
 /// Seconds on the cores, of which each site has so many, and on GPUs, if the machine has figures of these.
-pub fn seconds(plans: &[&Plan], figures: &Figures, cores: usize) -> (f64, Option<f64>) {
-    let all = |of: &dyn Fn(&Plan) -> f64| plans.iter().map(|plan| of(plan)).sum();
+pub fn seconds(plans: &[(&Plan, Outputs)], figures: &Figures, cores: usize) -> (f64, Option<f64>) {
+    let all = |of: &dyn Fn(&(&Plan, Outputs)) -> f64| plans.iter().map(of).sum();
     let rates = &figures.cores.compute;
-    let on_cores = all(&|plan| on_cores(plan, rates, cores));
+    let on_cores = all(&|(plan, _)| on_cores(plan, rates, cores));
     let on_gpu = figures
         .gpu
-        .map(|gpu| all(&|plan| on_gpu(plan, &gpu, (rates, cores))));
+        .map(|gpu| all(&|(plan, outputs)| on_gpu((plan, *outputs), &gpu, (rates, cores))));
     (on_cores, on_gpu)
 }
 
 /// The copies of a plan between the host's memory and a GPU's: sources that are not made there, outputs, what the cores compute, and what rests
 /// in the host's memory.
-pub fn copies(plan: &Plan) -> Copies {
+pub fn copies(plan: &Plan, outputs: Outputs) -> Copies {
     let on_cores = ein_cuda::on_cores(plan);
     let (mut there, mut back) = (0.0, 0.0);
     for ((step, times), on_cores) in in_rounds(plan).zip(&on_cores) {
@@ -57,10 +66,12 @@ pub fn copies(plan: &Plan) -> Copies {
             _ => {}
         }
     }
-    let outputs = plan.outputs.iter();
-    back += outputs
-        .map(|output| bytes(plan, plan.step(output.relation)))
-        .sum::<f64>();
+    if outputs == Outputs::Leave {
+        let outputs = plan.outputs.iter();
+        back += outputs
+            .map(|output| bytes(plan, plan.step(output.relation)))
+            .sum::<f64>();
+    }
     if plan.resting == Resting::HostMemory {
         let volume = plan.spilled();
         there += volume.read as f64;
@@ -79,8 +90,12 @@ fn on_cores(plan: &Plan, rates: &Rates, cores: usize) -> f64 {
     steps.map(time).sum()
 }
 
-fn on_gpu(plan: &Plan, gpu: &GpuFigures, (rates, cores): (&Rates, usize)) -> f64 {
-    let copies = copies(plan);
+fn on_gpu(
+    (plan, outputs): (&Plan, Outputs),
+    gpu: &GpuFigures,
+    (rates, cores): (&Rates, usize),
+) -> f64 {
+    let copies = copies(plan, outputs);
     let steps = in_rounds(plan).zip(&copies.on_cores);
     let time = |((step, times), on_cores): ((&Step, f64), &bool)| {
         times
@@ -182,7 +197,7 @@ r2 C: {{}} f32[N, N] @ ALL = join k0(r0{{}}, r1{{}}) over [_, _, _]; free r0
     #[test]
     fn copies_and_arithmetic_decide() {
         let of = |plan: &Plan, cores| {
-            let (on_cores, on_gpu) = seconds(&[plan], &figures(), cores);
+            let (on_cores, on_gpu) = seconds(&[(plan, Outputs::Leave)], &figures(), cores);
             (on_cores, on_gpu.unwrap())
         };
         // 1.4e8 operations of 1e-11 s, and 12 MB touched, of which 4 are copied there and 4 back.
@@ -199,7 +214,7 @@ r2 C: {{}} f32[N, N] @ ALL = join k0(r0{{}}, r1{{}}) over [_, _, _]; free r0
         let (solved, before) = (of(&plan(1000, true), 1), of(&large, 1));
         let more = solved.1 - before.1 - (solved.0 - before.0);
         assert!(near(more, 3.0 * 4e-4), "{more}");
-        let copies = copies(&plan(1000, true));
+        let copies = copies(&plan(1000, true), Outputs::Leave);
         assert_eq!((copies.there, copies.back), (8e6, 12e6));
         assert_eq!(copies.on_cores, [false, false, false, true]);
     }

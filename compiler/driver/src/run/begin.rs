@@ -141,7 +141,7 @@ fn devices(planned: &Prepared, settings: &Settings, sites: u32) -> Result<Device
             let figures = calibration::read(settings.machine.as_deref()).ok();
             let threads = settings.threads.unwrap_or(RankPlace::here().threads);
             let cores = (threads / sites.max(1) as usize).max(1);
-            devices::automatic(&planned.plans(), figures.as_ref(), cores)
+            devices::automatic(&planned.with_outputs(), figures.as_ref(), cores)
         }
         kind => kind,
     };

@@ -14,6 +14,7 @@ use einc_driver::{
     arguments::{BindArguments, DeviceKind, Format, PlanArguments, Weights, weights},
     devices, exit,
     machine::RankPlace,
+    prediction::Outputs,
     purpose::Purpose,
     session::{self, ReportOptions},
     settings::Settings,
@@ -130,6 +131,10 @@ pub fn perform(arguments: Arguments) -> i32 {
         Err(failure) => return exit::fail(failure, &program, Format::Text),
     };
     exit::show(warnings, &program.texts(), Format::Text);
+    let outputs = match &shown {
+        Some(_) => Outputs::Stay,
+        None => Outputs::Leave,
+    };
     if let Some(shown) = shown {
         exit::complain(&format!(
             "the program trains; this is the plan of {shown}\n"
@@ -144,13 +149,14 @@ pub fn perform(arguments: Arguments) -> i32 {
         (None, Form::Text) if arguments.kernels.is_some() => devices::kernels_of_gpu(&report),
         (None, Form::Text) if arguments.device == DeviceKind::Auto => {
             let cores = (RankPlace::here().threads / sites.max(1) as usize).max(1);
-            match devices::predicted(&report, settings.machine.as_deref(), cores) {
-                Ok(line) => line + &devices::copied(&report) + &pipeline::explain(&report),
+            let machine = (settings.machine.as_deref(), cores);
+            match devices::predicted(&report, outputs, machine) {
+                Ok(line) => line + &devices::copied(&report, outputs) + &pipeline::explain(&report),
                 Err(diagnostic) => return super::complain(diagnostic, Format::Text),
             }
         }
         (None, Form::Text) if arguments.device == DeviceKind::Gpu => {
-            devices::copied(&report) + &pipeline::explain(&report)
+            devices::copied(&report, outputs) + &pipeline::explain(&report)
         }
         (None, Form::Text) => pipeline::explain(&report),
         (None, Form::Dot) => pipeline::dot::dot(&report),
