@@ -332,15 +332,18 @@ fn the_faster_device_is_taken() {
         figures(folder.path(), "1e-9"),
         figures(folder.path(), "1.0"),
     );
-    let taken = |machine: &[&str], libraries: &Path| {
+    let taken_of = |bytes: &str, machine: &[&str], libraries: &Path| {
         let mut command = einc_command(&["run", "--device", "auto", "--stats"]);
         command.args(machine).arg(program(folder.path()));
         command.env("LD_LIBRARY_PATH", libraries);
+        command.env("HOST_CUDA_MEMORY", bytes);
         let config = command.env("XDG_CONFIG_HOME", folder.path());
         let found = run(cached(config)).success();
         found.stderr.contains("of its GPU's memory")
     };
+    let taken = |machine: &[&str], libraries: &Path| taken_of("1000000", machine, libraries);
     assert!(taken(&["--machine", &quick], libraries()));
+    assert!(!taken_of("20000", &["--machine", &quick], libraries()));
     assert!(!taken(&["--machine", &slow], libraries()));
     // Nothing is known of the GPU; there is none, or its compiler is missing.
     assert!(taken(&[], libraries()));

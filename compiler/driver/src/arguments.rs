@@ -265,7 +265,8 @@ pub enum DeviceKind {
     /// The processor, all of its cores
     #[default]
     Cpu,
-    /// A GPU where the figures of the machine say that it is faster (`einc calibrate`), or where there are none; else the processor
+    /// A GPU where there is one, the plan fits in what is free of its memory, and the machine's figures do not say that it is slower (`einc
+    /// calibrate`); else the processor
     Auto,
     /// An NVIDIA GPU; sites of one process, and ranks of one machine, take its GPUs in turn
     Gpu,

@@ -133,7 +133,7 @@ pub(super) fn beginning(
     })
 }
 
-/// Opens the devices that compute the kernels; the plans fit in their memory.
+/// Opens the devices that compute the kernels, in whose memory the plans fit.
 fn devices(planned: &Prepared, settings: &Settings, sites: u32) -> Result<Devices, Failure> {
     let limit = settings.criteria.gpu_memory.map(|limits| limits.limit);
     let kind = match settings.device {
@@ -146,8 +146,12 @@ fn devices(planned: &Prepared, settings: &Settings, sites: u32) -> Result<Device
         kind => kind,
     };
     let devices = devices::open_for(kind, sites, &settings.images, limit)?;
-    devices::has_room(&devices, &planned.peaks(), sites)?;
-    Ok(devices)
+    match devices::has_room(&devices, &planned.peaks(), sites) {
+        Err(_) if settings.device == DeviceKind::Auto => {
+            devices::open_for(DeviceKind::Cpu, sites, &settings.images, limit)
+        }
+        fits => fits.map(|()| devices),
+    }
 }
 
 /// Looks whether the files that are written beside outputs may be.
