@@ -175,6 +175,7 @@ fn plan_cost(compiled: &Compiled, options: &Options) -> PlanCost {
         peak_step: peak.map_or(0, |peak| peak.step),
         spill_written: plan.spilled().written,
         spill_read: plan.spilled().read,
+        rests_per_site_max: plan.at_rest().into_iter().max().unwrap_or(0),
         meetings: plan.expected_meetings(),
         seconds: matches!(options.criteria.objective, Objective::Time(_))
             .then_some(compiled.chosen.price.seconds),

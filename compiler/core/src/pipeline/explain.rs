@@ -163,9 +163,10 @@ fn header(report: &PlanReport) -> String {
             _ => "in",
         };
         text.push_str(&format!(
-            "rests {preposition} {place}: {} written, {} read at a site\n",
+            "rests {preposition} {place}: {} written, {} read at a site, {} at one time\n",
             scaled(cost.spill_written, "B"),
-            scaled(cost.spill_read, "B")
+            scaled(cost.spill_read, "B"),
+            scaled(cost.rests_per_site_max, "B")
         ));
     }
     if let Some(estimate) = cost.seconds {

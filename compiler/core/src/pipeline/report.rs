@@ -129,6 +129,9 @@ pub struct PlanCost {
     /// Bytes that it reads again.
     #[serde(default)]
     pub spill_read: u64,
+    /// Bytes that rest at one time at the site where most do.
+    #[serde(default)]
+    pub rests_per_site_max: u64,
     /// Seconds by the machine's figures, if the plan was chosen by time.
     #[serde(default)]
     pub seconds: Option<f64>,
