@@ -50,10 +50,10 @@ pub fn copies(plan: &Plan, outputs: Outputs) -> Copies {
     let (mut there, mut back) = (0.0, 0.0);
     for ((step, times), on_cores) in in_rounds(plan).zip(&on_cores) {
         match &step.operation {
-            Operation::Source { source, .. } => {
-                if *on_cores || !(source.is_free() || source.is_given()) {
-                    there += times * bytes(plan, step);
-                }
+            Operation::Source { source, .. }
+                if *on_cores || !(source.is_free() || source.is_given()) =>
+            {
+                there += times * bytes(plan, step);
             }
             operation if *on_cores => {
                 let inputs = operation.inputs().into_iter();
