@@ -27,13 +27,25 @@ pub(crate) fn run(
 ) -> GroupLaunched {
     let mut made: Results = vec![vec![]; members.len()];
     for stretch in over_rows(members, rows) {
-        let results = (&mut made, over);
-        match strip(gpu, members, &stretch, rows) {
-            Some(strip) => in_strips(gpu, members, (&stretch, rows), strip, results)?,
-            None => groups::run(gpu, members, (&stretch, rows), results)?,
-        }
+        run_stretch(gpu, members, (&stretch, rows), (&mut made, over))?;
     }
     Ok(kept(members, made))
+}
+
+/// Runs some members of a group, in strips if what they make for each other would take too much memory.
+///
+/// # Errors
+/// The first member that faults, and its fault at the first point.
+fn run_stretch(
+    gpu: &Gpu,
+    members: &[Member<'_>],
+    (stretch, rows): (&Range<usize>, usize),
+    results: (&mut Results, &BTreeMap<usize, Buffer>),
+) -> Result<(), (usize, KernelError)> {
+    match strip(gpu, members, stretch, rows) {
+        Some(strip) => in_strips(gpu, members, (stretch, rows), strip, results),
+        None => groups::run(gpu, members, (stretch, rows), results),
+    }
 }
 
 /// Members that run over the same rows, and those that do not, each by itself.
@@ -61,7 +73,8 @@ fn strip(
     (strips > 1 && *length > 1).then(|| (longest, length.div_ceil(strips).max(1)))
 }
 
-/// Runs members that run over the rows strip by strip, and adds what is wanted behind them to what is made.
+/// Runs members that run over the rows strip by strip, each in strips of another index if it is still too large, and adds what is wanted behind them
+/// to what is made.
 ///
 /// # Errors
 /// The first member that faults, and its fault at the first point.
@@ -82,7 +95,7 @@ fn in_strips(
         strip.truncate(fault.as_ref().map_or(strip.len(), |(number, _)| number + 1));
         let mut parts: Results = vec![vec![]; strip.len()];
         let all = 0..strip.len();
-        match groups::run(gpu, &strip, (&all, rows), (&mut parts, &BTreeMap::new())) {
+        match run_stretch(gpu, &strip, (&all, rows), (&mut parts, &BTreeMap::new())) {
             Err(found) => {
                 let earlier = |known: &(usize, KernelError)| {
                     (found.0, &found.1.point) < (known.0, &known.1.point)
