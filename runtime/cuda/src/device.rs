@@ -136,17 +136,20 @@ impl Device for Gpu {
         strips::run(self, members, rows, &over)
     }
 
-    fn combine(&self, reduction: Reduction, sum: Vec<Buffer>, next: Vec<Buffer>) -> Vec<Buffer> {
-        let types: Vec<BufferType> = sum.iter().map(Buffer::buffer_type).collect();
-        let columns: Vec<_> = types.iter().map(|kind| kind.dtype).collect();
-        let points = types.first().map_or(0, BufferType::elements);
-        let results: Vec<Elements> = types.into_iter().map(|kind| self.room(kind)).collect();
+    fn combine(
+        &self,
+        reduction: Reduction,
+        mut sum: Vec<Buffer>,
+        next: Vec<Buffer>,
+    ) -> Vec<Buffer> {
+        let columns: Vec<_> = sum.iter().map(Buffer::dtype).collect();
+        let points = sum.first().map_or(0, Buffer::elements);
         let mut arguments = vec![Argument::Whole(points as i64)];
-        arguments.extend(sum.iter().chain(&next).map(|b| elements(b).argument()));
-        arguments.extend(results.iter().map(Elements::argument));
+        arguments.extend(next.iter().map(|b| elements(b).argument()));
+        arguments.extend(sum.iter_mut().map(|b| change(b).argument()));
         let compiled = self.units.announce(helpers::combine(reduction, &columns));
         self.launch(&compiled, points, &arguments);
-        results.into_iter().map(Buffer::from).collect()
+        sum
     }
 
     fn generate(&self, draw: &Draw<'_>, ranges: &[Span]) -> Buffer {

@@ -3,7 +3,7 @@
 //! Must not know how a text is compiled.
 //!
 //! ```text
-//! combine sum of f32: to0[at] = Sum::merge(a0_0[at], a1_0[at])
+//! combine sum of f32: to0[at] = Sum::merge(to0[at], a0_0[at])
 //! ```
 
 use crate::function::value_type;
@@ -13,19 +13,16 @@ use crate::writer::rule_name;
 use ein_plan::{DType, Reduction};
 use std::fmt::Write;
 
-/// The text that combines two carriers of a reduction, column by column of these types: the sum, the next one, the result; the number of
-/// elements comes first.
+/// The text that adds a carrier of a reduction to another one, column by column of these types: the next one, and the sum, which is changed; the
+/// number of elements comes first.
 pub(crate) fn combine(reduction: Reduction, columns: &[DType]) -> Text {
     let mut parameters = vec![Meaning::Number(0).alone()];
-    for operand in 0..2 {
-        let all = columns.iter().enumerate();
-        parameters
-            .extend(all.map(|(column, dtype)| Meaning::Column(operand, column, *dtype).alone()));
-    }
+    let all = columns.iter().enumerate();
+    parameters.extend(all.map(|(column, dtype)| Meaning::Column(0, column, *dtype).alone()));
     let all = columns.iter().enumerate();
     parameters.extend(all.map(|(column, dtype)| Meaning::Result(column, *dtype).alone()));
-    let carrier = |operand: usize| {
-        let values = (0..columns.len()).map(|c| format!("ein::value(a{operand}_{c}[at])"));
+    let carrier = |array: &str| {
+        let values = (0..columns.len()).map(|c| format!("ein::value({array}{c}[at])"));
         values.collect::<Vec<String>>().join(", ")
     };
     let mut body = String::new();
@@ -38,8 +35,8 @@ pub(crate) fn combine(reduction: Reduction, columns: &[DType]) -> Text {
          const Rule::Carrier both = Rule::merge(sum, next);",
         rule_name(reduction),
         value_type(columns[0]),
-        carrier(0),
-        carrier(1)
+        carrier("to"),
+        carrier("a0_")
     );
     for (column, field) in (0..columns.len()).zip(["first", "second"]) {
         let _ = writeln!(body, "    ein::store(to{column}[at], both.{field});");
