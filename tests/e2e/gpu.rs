@@ -318,7 +318,7 @@ fn figures(folder: &Path, kernel: &str) -> String {
     let text = format!(
         "format = \"einc-machine/2\"\n[compute]\noperation = 1e-11\ntouched = 1e-10\ntuple = 1e-6\n\
         [node]\nmessage = 1e-6\nbyte = 1e-10\n\
-        [gpu]\noperation = 1e-14\ntouched = 1e-13\ntuple = {kernel}\nbyte = 1e-11\n"
+        [gpu]\nbyte = 1e-11\n[gpu.compute]\noperation = 1e-14\ntouched = 1e-13\ntuple = {kernel}\n"
     );
     let file = folder.join(format!("{kernel}.toml"));
     std::fs::write(&file, text).unwrap();
@@ -398,7 +398,7 @@ fn the_figures_of_a_gpu_are_measured() {
         assert!(found.stdout.contains(words), "{found}");
     }
     let text = std::fs::read_to_string(folder.path().join("machine.toml")).unwrap();
-    assert!(text.contains("[gpu]\noperation = "), "{text}");
+    assert!(text.contains("[gpu.compute]\noperation = "), "{text}");
     let mut command = einc_command(&["plan", "--device", "auto", "--machine", "machine.toml"]);
     command
         .arg(program(folder.path()))

@@ -23,10 +23,12 @@
 //! byte = 8.0e-10        # a byte over the link of a node, which its sites share
 //!
 //! [gpu]
-//! operation = 4.0e-14   # as of [compute]
+//! byte = 4.0e-11        # a byte between the host's memory and a GPU's
+//!
+//! [gpu.compute]         # as [compute], on a GPU
+//! operation = 4.0e-14
 //! touched = 4.0e-13
 //! tuple = 6.0e-6
-//! byte = 4.0e-11        # a byte between the host's memory and a GPU's
 //! ```
 
 mod write;
@@ -122,12 +124,8 @@ struct NetworkTable {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GpuTable {
-    operation: Spanned<f64>,
-    touched: Spanned<f64>,
-    tuple: Spanned<f64>,
-    element: Option<Spanned<f64>>,
-    place: Option<Spanned<f64>>,
     byte: Spanned<f64>,
+    compute: ComputeTable,
 }
 
 /// The figures of a file with this text.
@@ -230,25 +228,16 @@ impl File<'_> {
                 link: link("network", &network.message, &network.byte)?,
             }),
         };
-        let cores = &file.compute;
         let gpu = match &file.gpu {
             None => None,
             Some(gpu) => Some(GpuFigures {
-                compute: self.rates(
-                    "gpu",
-                    [&gpu.operation, &gpu.touched, &gpu.tuple],
-                    [&gpu.element, &gpu.place],
-                )?,
+                compute: self.rates("gpu.compute", &gpu.compute)?,
                 byte: self.figure("gpu.byte", &gpu.byte)?,
             }),
         };
         Ok(Figures {
             cores: TimeModel {
-                compute: self.rates(
-                    "compute",
-                    [&cores.operation, &cores.touched, &cores.tuple],
-                    [&cores.element, &cores.place],
-                )?,
+                compute: self.rates("compute", &file.compute)?,
                 node: link("node", &node.message, &node.byte)?,
                 network,
             },
@@ -257,25 +246,20 @@ impl File<'_> {
     }
 
     /// The rates in a table.
-    fn rates(
-        &self,
-        table: &str,
-        [operation, touched, tuple]: [&Spanned<f64>; 3],
-        [element, place]: [&Option<Spanned<f64>>; 2],
-    ) -> Result<Rates, Diagnostic> {
+    fn rates(&self, table: &str, compute: &ComputeTable) -> Result<Rates, Diagnostic> {
         let own = |name: &str, value| self.figure(&format!("{table}.{name}"), value);
         let rates = Rates::of_products(
-            own("operation", operation)?,
-            own("touched", touched)?,
-            own("tuple", tuple)?,
+            own("operation", &compute.operation)?,
+            own("touched", &compute.touched)?,
+            own("tuple", &compute.tuple)?,
         );
         let given = |name: &str, value: &Option<Spanned<f64>>, otherwise: f64| match value {
             Some(value) => self.figure(&format!("{table}.{name}"), value),
             None => Ok(otherwise),
         };
         Ok(Rates {
-            element: given("element", element, rates.element)?,
-            place: given("place", place, rates.place)?,
+            element: given("element", &compute.element, rates.element)?,
+            place: given("place", &compute.place, rates.place)?,
             ..rates
         })
     }
@@ -347,12 +331,14 @@ message = 2.0e-5
 byte = 8.0e-10
 
 [gpu]
+byte = 4.0e-11
+
+[gpu.compute]
 operation = 4.0e-14
 touched = 4.0e-13
 tuple = 6.0e-6
 element = 5.0e-14
 place = 1.0e-12
-byte = 4.0e-11
 ";
 
     #[test]
@@ -426,7 +412,7 @@ byte = 4.0e-11
             (
                 "byte = 4.0e-11",
                 "byte = nan",
-                "cluster.toml:25: `gpu.byte` is NaN, not a number of seconds from 0",
+                "cluster.toml:20: `gpu.byte` is NaN, not a number of seconds from 0",
             ),
             (
                 "sites = 8\n",

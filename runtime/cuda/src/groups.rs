@@ -65,7 +65,7 @@ pub(crate) fn in_memory(
     lists.collect::<Vec<_>>().concat()
 }
 
-/// Whether what a member makes is wanted behind the members before `end`.
+/// Says whether members from `end` on, or the caller, want what a member makes.
 pub(crate) fn is_wanted(members: &[Member<'_>], number: usize, end: usize) -> bool {
     let reads = |operand: &MemberOperand<'_>| matches!(operand, MemberOperand::Made(maker) if *maker == number);
     let mut behind = members[end..].iter().flat_map(|member| &member.operands);

@@ -193,31 +193,30 @@ fn parts_of_operands_and_of_results() {
     check(text, Some(&[(0, 0), (0, 60), (0, 50)]), &[]);
 }
 
+/// By working space in bytes: the products that a kernel is made by.
+fn pieces(text: &str, cases: &[(u64, u64)]) {
+    for (bytes, products) in cases {
+        let counts = check_on(gpu().working_in(*bytes), text, None, &[]);
+        let found = (counts.products, counts.on_cores);
+        assert_eq!(found, (*products, 0), "{bytes} bytes");
+    }
+}
+
 #[test]
 fn large_factors_are_packed_in_pieces() {
-    let text = "(f32[4, 30, 14], f32[6, 8]) [n: 4, f: 8, y: 25, x: 14 | r: 6] f32 = sum a0[n, y + r, x] * a1[r, f]";
-    for (bytes, products) in [(1 << 20, 1), (8000, 10), (600, 125)] {
-        let counts = check_on(gpu().working_in(bytes), text, None, &[]);
-        assert_eq!(
-            (counts.products, counts.on_cores),
-            (products, 0),
-            "{bytes} bytes"
-        );
-    }
+    pieces(
+        "(f32[4, 30, 14], f32[6, 8]) [n: 4, f: 8, y: 25, x: 14 | r: 6] f32 = sum a0[n, y + r, x] * a1[r, f]",
+        &[(1 << 20, 1), (8000, 10), (600, 125)],
+    );
 }
 
 /// The result's rows are two indices, and its columns lie between them.
 #[test]
 fn large_results_are_copied_in_pieces() {
-    let text = "(f32[40, 6, 24], f32[24, 20]) [i: 40, j: 20, h: 6 | k: 24] f32 = sum a0[i, h, k] * a1[k, j]";
-    for (bytes, products) in [(1 << 20, 1), (8000, 3), (600, 40)] {
-        let counts = check_on(gpu().working_in(bytes), text, None, &[]);
-        assert_eq!(
-            (counts.products, counts.on_cores),
-            (products, 0),
-            "{bytes} bytes"
-        );
-    }
+    pieces(
+        "(f32[40, 6, 24], f32[24, 20]) [i: 40, j: 20, h: 6 | k: 24] f32 = sum a0[i, h, k] * a1[k, j]",
+        &[(1 << 20, 1), (8000, 3), (600, 40)],
+    );
 }
 
 #[test]

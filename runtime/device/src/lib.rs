@@ -198,7 +198,7 @@ pub fn kept(members: &[Member<'_>], made: Vec<Vec<Buffer>>) -> Vec<Option<Vec<Bu
 /// A device's own memory, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnMemory {
-    /// What arrays can still take, if the device knows.
+    /// The bytes that arrays can still take, if the device knows.
     pub free: Option<u64>,
     /// The most that arrays took at one time since the device was opened.
     pub most: u64,

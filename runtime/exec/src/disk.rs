@@ -28,7 +28,7 @@ struct Resting {
     end: u64,
 }
 
-/// What rests at a site.
+/// The relations on disk at a site.
 pub(crate) struct Disk {
     folder: PathBuf,
     device: Arc<dyn Device>,

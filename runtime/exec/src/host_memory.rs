@@ -14,7 +14,7 @@ use ein_plan::{RelationId, RelationType};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What rests at a site.
+/// The relations in the host's memory at a site.
 pub(crate) struct HostMemory {
     device: Arc<dyn Device>,
     /// By key: the columns of its tuple, in the host's memory.

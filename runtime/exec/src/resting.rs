@@ -20,7 +20,7 @@ use std::ops::AddAssign;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What went to rest and came back at a site, and how long it took.
+/// The bytes that went to rest and came back at a site, and how long that took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spilled {
     /// Bytes written.
@@ -76,7 +76,7 @@ impl AddAssign for Spilled {
     }
 }
 
-/// What rests at a site, and how much went there and came back.
+/// The relations that rest at a site, and how much went there and came back.
 pub(crate) struct AtRest {
     place: Box<dyn RestingPlace>,
     pub spilled: Spilled,

@@ -1,4 +1,4 @@
-//! What a place must do in which relations rest. Must not know which place it is, nor when a relation rests.
+//! The duties of a place in which relations rest. Must not know which place it is, nor when a relation rests.
 //!
 //! ```text
 //! open r3, put r3 (0,), put r3 (1,), get r3 (1,), close r3

@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub(crate) enum Item {
     /// A step: in a quiet part a local one, else one that moves tuples.
     Step(usize),
-    /// What rests from this step on goes to rest, and what is needed from it on comes back.
+    /// Relations that rest from this step on go to rest, and those that are needed from it on come back.
     Rest(usize),
     /// An exchange begins.
     Begin(usize),

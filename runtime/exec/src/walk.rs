@@ -77,7 +77,7 @@ pub(crate) struct Walker<'a> {
     pub schedule: &'a Schedule,
     /// The list of elements that the next step makes a column of, as the one before it did.
     pub list: Option<Reader>,
-    /// What rests.
+    /// The relations that rest.
     pub at_rest: AtRest,
     /// How long all steps took.
     pub took: Duration,
@@ -378,7 +378,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// What is there at this site, in memory and at rest.
+    /// The relations of this site, in memory and at rest.
     pub fn held(&self) -> Held<'_> {
         Held {
             store: &self.store,

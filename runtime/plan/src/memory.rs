@@ -3,7 +3,7 @@
 //! While a step runs, its result is there beside everything that is alive, its inputs among it. What BCAST and
 //! SHUF leave where it is is one array with two names and counted once, and so is a state that is what the round
 //! before ended with, what a step changes in place, and what a training carries on, or a sweep makes, in the place of the old. The members of a sweep are all there when the last one is; what passes in it is not.
-//! The members of an exchange are there, beside what they are sent from, from its beginning. What rests on disk is not there, and of what lies there tuple by tuple no more than is in hand. Copies at several sites are counted at each. What a loop collects is there from its beginning.
+//! The members of an exchange are there, beside what they are sent from, from its beginning. A relation that rests is not there, and of one that is read at rest tuple by tuple no more than is in hand. Copies at several sites are counted at each. What a loop collects is there from its beginning.
 //! The working space of kernels and transports is not counted. Plans must be verified.
 //!
 //! ```text

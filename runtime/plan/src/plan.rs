@@ -251,13 +251,15 @@ impl Sweep {
 pub enum Resting {
     /// On disk.
     #[default]
+    #[serde(rename = "disk")]
     Disk,
     /// In the memory of the host, where kernels compute on a device with memory of its own.
+    #[serde(rename = "host memory")]
     HostMemory,
 }
 
 impl Resting {
-    /// Returns the words for what lies there.
+    /// Returns the words for a relation there.
     pub fn located(self) -> &'static str {
         match self {
             Resting::Disk => "on disk",
@@ -278,7 +280,7 @@ impl fmt::Display for Resting {
 /// A relation that rests between two uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Spill {
-    /// What rests.
+    /// The relation.
     pub relation: RelationId,
     /// The step in front of which it goes out.
     pub before: RelationId,
@@ -287,7 +289,7 @@ pub struct Spill {
 }
 
 impl Spill {
-    /// Whether it rests while a step is taken.
+    /// Says whether it rests while a step is taken.
     pub fn covers(&self, step: usize) -> bool {
         (self.before.0 as usize..self.until.0 as usize).contains(&step)
     }
@@ -318,9 +320,9 @@ pub struct Plan {
     pub exchanges: Vec<Exchange>,
     /// Where relations rest.
     pub resting: Resting,
-    /// What rests between two uses, ascending.
+    /// The relations that rest between two uses, ascending.
     pub spills: Vec<Spill>,
-    /// What rests always, and is read tuple by tuple, ascending.
+    /// The relations that rest always, and are read tuple by tuple, ascending.
     pub streams: Vec<RelationId>,
     /// What is given out, in the order of the program.
     pub outputs: Vec<Output>,

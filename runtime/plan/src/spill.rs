@@ -14,7 +14,7 @@ use crate::memory;
 use crate::plan::{Operation, Plan, Spill};
 use std::collections::BTreeMap;
 
-/// What goes to rest and comes back, in bytes.
+/// The bytes that go to rest and come back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Volume {
     /// Written; what rests already is not written again.
@@ -177,7 +177,7 @@ impl Plan {
         !self.spills.iter().any(|other| later(&other))
     }
 
-    /// What goes to rest and comes back, whole relations and tuples, at the site that has most of each, with as many rounds of loops as are expected.
+    /// The bytes that go to rest and come back, of whole relations and tuples, at the site that has most of each, with as many rounds of loops as are expected.
     pub fn spilled(&self) -> Volume {
         let times = self.times_of_steps(&self.expected_times());
         let mut volume = Volume::default();

@@ -1,4 +1,4 @@
-//! Streams: relations that lie on disk tuple by tuple, so that a plan needs less memory than one step works on.
+//! Streams: relations that rest tuple by tuple, so that a plan needs less memory than one step works on.
 //!
 //! A streamed relation is never held: the step that makes it writes each tuple as it is made, and a step that reads it has one of its
 //! tuples at a time. Such a step goes through the keys of its result in order, and for each of them through those that are combined; it reads a
@@ -34,7 +34,7 @@ impl RelationType {
 }
 
 impl Plan {
-    /// Whether a relation lies on disk tuple by tuple.
+    /// Whether a relation rests tuple by tuple.
     pub fn is_streamed(&self, relation: RelationId) -> bool {
         self.streams.binary_search(&relation).is_ok()
     }
@@ -46,7 +46,7 @@ impl Plan {
                 || (step.operation.inputs().into_iter()).any(|input| self.is_streamed(input)))
     }
 
-    /// The relations that could lie on disk so, ascending: outside of loops, sources and what is joined, aggregated, broadcast or shuffled, if
+    /// The relations that could rest so, ascending: outside of loops, sources and what is joined, aggregated, broadcast or shuffled, if
     /// only such steps read it and no loop begins with it; none of what a session holds or changes in place, nor of what steps that are taken
     /// together make or read.
     pub fn streamable(&self) -> Vec<RelationId> {

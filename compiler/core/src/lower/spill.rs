@@ -1,4 +1,4 @@
-//! Which relations of a plan rest on disk, and when, so that it keeps to a limit on memory ([`ein_plan::Spill`]).
+//! Which relations of a plan rest, and when, so that it keeps to a limit on memory ([`ein_plan::Spill`]).
 //!
 //! Steps are gone through in order. Where a site holds too much, of all relations that the step does not use that one goes out whose next
 //! use is farthest away (Belady's rule); of equal ones the largest. Must not know files.
@@ -10,7 +10,7 @@
 use ein_plan::amounts::Amounts;
 use ein_plan::{Plan, Spill, memory};
 
-/// The plan with everything on disk between two uses: it holds the least that it can.
+/// The plan with everything at rest between two uses: it holds the least that it can.
 pub fn rested(plan: &Plan) -> Plan {
     let mut spills = plan.gaps();
     spills.sort_unstable();
@@ -20,7 +20,7 @@ pub fn rested(plan: &Plan) -> Plan {
     }
 }
 
-/// The plan with relations that rest on disk, so that no site holds more than so many bytes; none if that is not enough.
+/// The plan with relations that rest, so that no site holds more than so many bytes; none if that is not enough.
 pub fn spilled(plan: &Plan, limit: u64) -> Option<Plan> {
     let mut plan = plan.clone();
     let gaps = plan.gaps();

@@ -1,4 +1,4 @@
-//! Which relations of a plan lie on disk tuple by tuple ([`ein_plan::stream`]), so that it keeps to a limit on memory.
+//! Which relations of a plan rest tuple by tuple ([`ein_plan::stream`]), so that it keeps to a limit on memory.
 //!
 //! All that may and are not small do at first; then those are held again that make the least to write and read, as far as there is room. Must
 //! not know how relations are cut into tuples, nor files.
@@ -34,7 +34,7 @@ pub fn streamed(plan: &Plan, limit: u64) -> Plan {
     }
 }
 
-/// The plan with relations held again that need not lie on disk, those first that save most there.
+/// The plan with relations held again that need not rest, those first that save most there.
 pub fn held_again(plan: Plan, limit: u64) -> Plan {
     let mut saved: Vec<(u64, usize)> = vec![];
     let whole = total(plan.spilled());

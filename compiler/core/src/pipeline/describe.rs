@@ -45,7 +45,7 @@ pub fn describe(compiled: &Compiled, options: &Options, texts: &[&str]) -> PlanR
         deterministic: plan.deterministic,
         balance: options.criteria.balance.max(compiled.chosen.balance),
         memory_limit: options.criteria.memory,
-        resting: (plan.spilled() != Volume::default()).then(|| plan.resting.to_string()),
+        resting: (plan.spilled() != Volume::default()).then_some(plan.resting),
         cost: plan_cost(compiled, options),
         proved_optimal: compiled.chosen.proved_optimal,
         gap: compiled.chosen.gap,

@@ -100,7 +100,7 @@ fn beginning(report: &PlanReport, step: usize) -> impl Iterator<Item = Vec<Strin
 
 /// The line of what goes to rest in front of a step and of what is back.
 fn resting(report: &PlanReport, step: &PlanStep) -> Option<Vec<String>> {
-    let place = report.resting.as_deref()?;
+    let place = report.resting?;
     let named = |steps: &[usize], way: &str| {
         let names: Vec<&str> = (steps.iter())
             .filter_map(|step| report.steps.get(*step))
@@ -157,13 +157,10 @@ fn header(report: &PlanReport) -> String {
         scaled(cost.flops_per_site_max, "flop"),
         scaled(cost.peak_memory_per_site_max, "B"),
     );
-    if let Some(place) = &report.resting {
-        let preposition = match place.as_str() {
-            "disk" => "on",
-            _ => "in",
-        };
+    if let Some(place) = report.resting {
         text.push_str(&format!(
-            "rests {preposition} {place}: {} written, {} read at a site, {} at one time\n",
+            "rests {}: {} written, {} read at a site, {} at one time\n",
+            place.located(),
             scaled(cost.spill_written, "B"),
             scaled(cost.spill_read, "B"),
             scaled(cost.rests_per_site_max, "B")

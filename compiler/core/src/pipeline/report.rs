@@ -9,6 +9,7 @@
 
 use crate::lists::FormChoice;
 use crate::rules::RuleUse;
+use ein_plan::Resting;
 use serde::{Deserialize, Serialize};
 
 /// The name and version of the JSON form. The number changes when a field changes its meaning or goes away.
@@ -38,7 +39,7 @@ pub struct PlanReport {
     pub memory_limit: Option<u64>,
     /// Where values rest between two uses, if any does: `disk` or `host memory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resting: Option<String>,
+    pub resting: Option<Resting>,
     /// The cost of the whole plan.
     pub cost: PlanCost,
     /// True if no plan of the searched space is cheaper.
@@ -194,7 +195,7 @@ pub struct PlanStep {
     /// True if its result passes: read in its sweep only, and never held whole.
     #[serde(default)]
     pub passes: bool,
-    /// True if its result lies on disk and is made and read tuple by tuple.
+    /// True if its result rests and is made and read tuple by tuple.
     #[serde(default)]
     pub streamed: bool,
     /// The movements that it goes together with, itself included, in one message for each pair of sites; empty for others.

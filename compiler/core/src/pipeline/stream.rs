@@ -1,4 +1,4 @@
-//! Plans for less memory than one statement works on: relations lie on disk in tuples that are made and read one by one.
+//! Plans for less memory than one statement works on: relations rest in tuples that are made and read one by one.
 //!
 //! The indices of the statement that holds most are cut into twice as many pieces, one class after the other, until the plan keeps to the limit:
 //! that one with which least is written and read, or, while none is enough, the one that comes nearest. Then pieces become fewer, and relations are
@@ -6,7 +6,7 @@
 //! are what they are. Must not know files.
 //!
 //! ```text
-//! C[i,j] = A[i,k] * B[k,j], 80 MB each, limit 100 MB: i in 4 pieces, j in 2; A and C lie on disk, and B does
+//! C[i,j] = A[i,k] * B[k,j], 80 MB each, limit 100 MB: i in 4 pieces, j in 2; A and C rest, and B does
 //! ```
 
 use super::choose::Chosen;
@@ -38,7 +38,7 @@ struct Cut {
     volume: u64,
 }
 
-/// The plan of a layout with relations on disk tuple by tuple, if it keeps to the limit on memory so.
+/// The plan of a layout with relations at rest tuple by tuple, if it keeps to the limit on memory so.
 pub(super) fn streamed(
     compiled: &Compiled,
     shared: &Shared,

@@ -31,7 +31,7 @@ pub fn text(figures: &Figures) -> String {
     let gpu = figures.gpu.map_or(String::new(), |gpu| {
         let byte = number(gpu.byte);
         format!(
-            "\n[gpu]\n{}byte = {byte:<15}# a byte between the host's memory and a GPU's\n",
+            "\n[gpu]\nbyte = {byte:<15}# a byte between the host's memory and a GPU's\n\n[gpu.compute]\n{}",
             rates(&gpu.compute)
         )
     });
