@@ -26,27 +26,39 @@ pub fn room(dtype: DType, shape: &[usize]) -> Array {
     backed(Array::room(dtype, shape))
 }
 
+/// So many numbers, all of them 0.
+pub(crate) fn blank<T: Clone + Default>(count: usize) -> Vec<T> {
+    let mut numbers = vec![T::default(); count];
+    advise(numbers.as_mut_slice());
+    numbers
+}
+
 fn backed(mut array: Array) -> Array {
-    let bytes = array.data_mut().bytes_mut();
-    if bytes.len() >= LARGE {
-        ask_for_huge_pages(bytes);
-    }
+    advise(array.data_mut().bytes_mut());
     array
 }
 
-/// Advises the system on the huge pages that lie wholly within `bytes`. That it may refuse changes nothing but speed.
+/// Asks for huge pages below what is large.
+fn advise<T>(numbers: &mut [T]) {
+    if size_of_val(numbers) >= LARGE {
+        ask_for_huge_pages(numbers);
+    }
+}
+
+/// Advises the system on the huge pages that lie wholly within `numbers`. That it may refuse changes nothing but speed.
 #[cfg(target_os = "linux")]
-fn ask_for_huge_pages(bytes: &mut [u8]) {
-    let skipped = bytes.as_ptr().align_offset(HUGE);
-    let length = bytes.len().saturating_sub(skipped) / HUGE * HUGE;
+fn ask_for_huge_pages<T>(numbers: &mut [T]) {
+    let start = numbers.as_mut_ptr().cast::<u8>();
+    let skipped = start.align_offset(HUGE);
+    let length = size_of_val(numbers).saturating_sub(skipped) / HUGE * HUGE;
     if length == 0 {
         return;
     }
-    let start = bytes[skipped..].as_mut_ptr();
+    let start = start.wrapping_add(skipped);
     // SAFETY: the range is part of a live, exclusively borrowed allocation, and this advice keeps its contents.
     let _refused =
         unsafe { rustix::mm::madvise(start.cast(), length, rustix::mm::Advice::LinuxHugepage) };
 }
 
 #[cfg(not(target_os = "linux"))]
-fn ask_for_huge_pages(_: &mut [u8]) {}
+fn ask_for_huge_pages<T>(_: &mut [T]) {}

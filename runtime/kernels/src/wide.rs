@@ -74,5 +74,6 @@ fn has_avx512() -> bool {
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("popcnt")
         && has_avx2()
 }

@@ -11,6 +11,7 @@
 //! ```
 
 use super::quicksort::Number;
+use crate::memory;
 use crate::parallel;
 use ein_array::Data;
 use half::{bf16, f16};
@@ -122,7 +123,7 @@ impl<T: Ranked> Row<'_, T> {
 
 /// The values of a row in ascending order.
 pub(super) fn values<T: Ranked>(row: Row<'_, T>) -> Vec<T> {
-    let mut ranks = vec![T::Rank::default(); row.count];
+    let mut ranks: Vec<T::Rank> = memory::blank(row.count);
     match row.count <= TASK {
         true => row.each(0, &mut ranks, T::rank),
         false => parallel::chunks_mut(&mut ranks, TASK, |part, to| {
@@ -235,7 +236,7 @@ fn order(count: usize, ranks: Ranks) -> Vec<u64> {
     let least = ends.iter().map(|ends| ends.0).min().unwrap_or(u64::MAX);
     let greatest = ends.iter().map(|ends| ends.1).max().unwrap_or(0);
     let leading = Leading::of(count, least, greatest);
-    let mut numbers = vec![0; count];
+    let mut numbers = memory::blank(count);
     parallel::chunks_mut(&mut numbers, TASK, |part, to| {
         let mut to = to.iter_mut();
         blocks(part_of(part), ranks, |at, rank| {
@@ -327,16 +328,18 @@ impl Leading {
     }
 }
 
-/// Sorts numbers: the lower half and the upper half of many by tasks of their own, as long as there are threads for more.
+/// Sorts numbers: the lower part and the upper part of many by tasks of their own, as long as there are threads for more.
 fn sort<T: Number>(numbers: &mut [T]) {
-    sort_by_tasks(numbers, rayon::current_num_threads());
+    if !numbers.is_sorted() {
+        sort_by_tasks(numbers, rayon::current_num_threads());
+    }
 }
 
 fn sort_by_tasks<T: Number>(numbers: &mut [T], tasks: usize) {
     if tasks < 2 || numbers.len() <= TASK {
         return T::sort(numbers);
     }
-    let (low, _, high) = numbers.select_nth_unstable(numbers.len() / 2);
+    let (low, high) = T::halves(numbers);
     let tasks = tasks.div_ceil(2);
     rayon::join(|| sort_by_tasks(low, tasks), || sort_by_tasks(high, tasks));
 }

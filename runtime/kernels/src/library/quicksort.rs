@@ -21,6 +21,18 @@ pub(super) trait Number: Copy + Default + Ord + Send + Sync {
     fn sort(numbers: &mut [Self]) {
         numbers.sort_unstable();
     }
+
+    /// Moves numbers until none of the first part is greater than one of the second; of many different ones both parts have about as many.
+    fn halves(numbers: &mut [Self]) -> (&mut [Self], &mut [Self]) {
+        at_the_middle(numbers)
+    }
+}
+
+/// The lesser half of some numbers and the others.
+fn at_the_middle<T: Number>(numbers: &mut [T]) -> (&mut [T], &mut [T]) {
+    let middle = numbers.len() / 2;
+    numbers.select_nth_unstable(middle);
+    numbers.split_at_mut(middle)
 }
 
 impl Number for u8 {}
@@ -36,6 +48,16 @@ macro_rules! wide {
                     return unsafe { vectors::sort(numbers) };
                 }
                 numbers.sort_unstable();
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            fn halves(numbers: &mut [$number]) -> (&mut [$number], &mut [$number]) {
+                if numbers.len() < vectors::MANY || !crate::wide::has_widest() {
+                    return at_the_middle(numbers);
+                }
+                // SAFETY: the processor has these instructions.
+                let less = unsafe { vectors::parted_in_half(numbers) };
+                numbers.split_at_mut(less)
             }
         })*
     };
@@ -64,6 +86,34 @@ mod tests {
         numbers.reverse();
         T::sort(&mut numbers);
         assert!(numbers == expected, "{count} reversed");
+    }
+
+    #[test]
+    fn no_number_of_the_first_half_is_greater_than_one_of_the_second() {
+        fn halved<T: Number + std::fmt::Debug>(count: usize, of: impl Fn(u64) -> T, even: bool) {
+            let mut numbers: Vec<T> = (0..count as u64).map(|x| of(x * 7_919 % 100_003)).collect();
+            let mut expected = numbers.clone();
+            expected.sort_unstable();
+            let (low, high) = T::halves(&mut numbers);
+            assert!(low.iter().max() <= high.iter().min() || low.is_empty());
+            let few = low.len().min(high.len());
+            assert!(
+                !even || 4 * few >= count,
+                "{count}: {} and {}",
+                low.len(),
+                high.len()
+            );
+            low.sort_unstable();
+            high.sort_unstable();
+            assert!(numbers == expected, "{count}");
+        }
+        for count in [3, 4_097, 5_000, 70_001] {
+            halved(count, |x| x, true);
+            halved(count, |x| x as u32, true);
+            halved(count, |x| x as u8, true);
+            halved(count, |x| x % 3, false);
+            halved(count, |_| 7u32, false);
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Vectors of 64 bytes, lane by lane, of numbers of 32 and 64 bits.
 //!
-//! All functions need AVX-512 (F, BW, DQ and VL). Lanes are chosen by the bits of a number, the lowest bit first. Must not know what
+//! All functions need AVX-512 (F, BW, DQ and VL) and `popcnt`. Lanes are chosen by the bits of a number, the lowest bit first. Must not know what
 //! vectors are for.
 //!
 //! ```text
@@ -22,6 +22,8 @@ pub(super) trait Lanes: Copy + Ord {
     unsafe fn spaced(first: usize, step: usize) -> __m512i;
     /// The vector in memory, with the greatest number at all but these lanes, which alone are read.
     unsafe fn load(at: *const Self, lanes: u32) -> __m512i;
+    /// Writes all lanes to memory.
+    unsafe fn store_all(at: *mut Self, vector: __m512i);
     /// Writes these lanes to memory, and leaves the places of the others as they are.
     unsafe fn store(at: *mut Self, lanes: u32, vector: __m512i);
     /// Writes the lanes whose place is less than `end`, each at its place.
@@ -46,12 +48,12 @@ macro_rules! lanes {
                 self.checked_add(1)
             }
             #[inline]
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
             unsafe fn splat(number: $number) -> __m512i {
                 $splat(number as $signed)
             }
             #[inline]
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
             unsafe fn spaced(first: usize, step: usize) -> __m512i {
                 $add(
                     $splat(first as $signed),
@@ -59,41 +61,47 @@ macro_rules! lanes {
                 )
             }
             #[inline]
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
             unsafe fn load(at: *const $number, lanes: u32) -> __m512i {
                 // SAFETY: the caller vouches for the lanes that are read.
                 unsafe { $load($splat(-1), lanes as $mask, at.cast()) }
             }
             #[inline]
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
+            unsafe fn store_all(at: *mut $number, vector: __m512i) {
+                // SAFETY: the caller vouches for the places.
+                unsafe { _mm512_storeu_si512(at.cast(), vector) }
+            }
+            #[inline]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
             unsafe fn store(at: *mut $number, lanes: u32, vector: __m512i) {
                 // SAFETY: the caller vouches for the lanes that are written.
                 unsafe { $store(at.cast(), lanes as $mask, vector) }
             }
             #[inline]
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
             unsafe fn scatter(at: *mut $number, places: __m512i, end: usize, vector: __m512i) {
                 let inside = $less(places, $splat(end as $signed));
                 // SAFETY: the caller vouches for the places before the end.
                 unsafe { $scatter::<$bytes>(at.cast(), inside, places, vector) }
             }
             #[inline]
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
             unsafe fn packed(lanes: u32, vector: __m512i) -> __m512i {
                 $packed(lanes as $mask, vector)
             }
             #[inline]
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
             unsafe fn permuted(vector: __m512i, from: __m512i) -> __m512i {
                 $permuted(from, vector)
             }
             #[inline]
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
             unsafe fn chosen(a: __m512i, b: __m512i, high: u32) -> __m512i {
                 $max($min(a, b), high as $mask, a, b)
             }
             #[inline]
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
             unsafe fn less(a: __m512i, b: __m512i) -> u32 {
                 $less(a, b).into()
             }

@@ -8,16 +8,20 @@
 
 use super::lanes::Lanes;
 use std::arch::x86_64::{__m512i, _mm512_xor_si512};
+use std::mem::MaybeUninit;
+use std::ptr;
 
 /// Most vectors of a network.
 const ROWS: usize = 16;
-/// Vectors that are read together.
-const TOGETHER: usize = 4;
+/// Numbers that are read from one end before it is asked from which end the next ones are.
+const BLOCK: usize = 512;
+/// Room for numbers that have no place yet: those of three blocks, and a vector.
+const ASIDE: usize = 3 * BLOCK + 16;
 /// Fewer numbers are sorted one by one.
 const FEW: usize = 24;
 
 /// Sorts numbers.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
 pub(super) fn sort<T: Lanes>(numbers: &mut [T]) {
     if numbers.len() <= FEW || numbers.is_sorted() {
         return numbers.sort_unstable();
@@ -25,8 +29,23 @@ pub(super) fn sort<T: Lanes>(numbers: &mut [T]) {
     quicksort(numbers, 2 * numbers.len().ilog2());
 }
 
+/// Fewer numbers are not many.
+pub(super) const MANY: usize = 1 << 12;
+/// Numbers among which the middle one is taken for the middle one of many.
+const SAMPLE: usize = 511;
+
+/// Moves the lesser half of many numbers, or about that, before the others; returns how many they are.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
+pub(super) fn parted_in_half<T: Lanes>(numbers: &mut [T]) -> usize {
+    let step = numbers.len() / SAMPLE;
+    let mut sample: [T; SAMPLE] = std::array::from_fn(|number| numbers[number * step]);
+    let (_, middle, _) = sample.select_nth_unstable(SAMPLE / 2);
+    let middle = *middle;
+    part(numbers, middle)
+}
+
 /// Sorts numbers in which pivots may part at most so often.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
 fn quicksort<T: Lanes>(mut numbers: &mut [T], mut parts: u32) {
     while numbers.len() > ROWS * T::COUNT {
         if parts == 0 {
@@ -70,63 +89,38 @@ fn pivot<T: Lanes>(numbers: &[T]) -> T {
 }
 
 /// Moves the numbers less than a pivot before the others, and returns how many they are.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
 fn part<T: Lanes>(numbers: &mut [T], pivot: T) -> usize {
-    let (count, width) = (numbers.len(), T::COUNT);
-    let (together, whole) = (TOGETHER * width, count / width * width);
-    assert!(whole >= 2 * together, "vectors are read from both ends");
-    let all = u32::MAX >> (u32::BITS - width as u32);
-    let base = numbers.as_mut_ptr();
-    // SAFETY: the first vectors, the last ones and the numbers behind them are inside, and no number is twice among them.
-    let (first, last, rest) = unsafe {
-        let vectors = |from: usize| -> [__m512i; TOGETHER] {
-            std::array::from_fn(|number| T::load(base.add(from + number * width), all))
-        };
-        let rest = T::load(base.add(whole), !(u32::MAX << (count - whole)));
-        (vectors(0), vectors(whole - together), rest)
-    };
+    let mut aside = [const { MaybeUninit::<T>::uninit() }; ASIDE];
     let mut parted = Parted {
-        base,
+        base: numbers.as_mut_ptr(),
         // SAFETY: the processor has these instructions.
         pivot: unsafe { T::splat(pivot) },
         low: 0,
-        high: count,
+        aside: aside.as_mut_ptr().cast(),
+        kept: 0,
     };
-    // The numbers between these are not read yet. Places before and behind them, up to `low` and `high`, are free: as many as there are
-    // numbers in registers.
-    let (mut start, mut end) = (together, whole - together);
+    // The numbers between these are not read yet. From `end` on all are in their places. As many places from `low` on, up to `start`, are
+    // free as there are numbers aside.
+    let (mut start, mut end) = (0, numbers.len());
     while start < end {
-        // Two groups at least are in registers. With the one that is read from the side that has fewer free places, each side has as
-        // many as the group has numbers.
-        let read = if end - start >= together {
-            together
+        let read = BLOCK.min(end - start);
+        if parted.kept < read {
+            // SAFETY: the block is inside and was not read before; there is room for less than another one aside.
+            unsafe { parted.put(start, read) };
+            start += read;
         } else {
-            width
-        };
-        let is_low = start - parted.low <= parted.high - end;
-        let from = if is_low { start } else { end - read };
-        start += if is_low { read } else { 0 };
-        end -= if is_low { 0 } else { read };
-        // SAFETY: what is read is inside and was not read before; both sides have room for all of it.
-        unsafe {
-            if read == together {
-                let vectors: [__m512i; TOGETHER] =
-                    std::array::from_fn(|number| T::load(base.add(from + number * width), all));
-                for vector in vectors {
-                    parted.put(vector, all);
-                }
-            } else {
-                parted.put(T::load(base.add(from), all), all);
-            }
+            end -= read;
+            // SAFETY: the block is inside and was not read before; before `start` there is room for a whole one, and aside for a third one.
+            unsafe { parted.put(end, read) };
+            parted.kept -= read;
+            // SAFETY: so many numbers are aside, and the places of the block are free.
+            unsafe { parted.take(end, read) };
         }
     }
-    // SAFETY: every place that is not written is free.
-    unsafe {
-        for vector in first.into_iter().chain(last) {
-            parted.put(vector, all);
-        }
-        parted.put(rest, !(u32::MAX << (count - whole)));
-    }
+    let rest = std::mem::take(&mut parted.kept);
+    // SAFETY: the places between those that are less and those in their places are free, as many as there are numbers aside.
+    unsafe { parted.take(parted.low, rest) };
     parted.low
 }
 
@@ -134,45 +128,63 @@ fn part<T: Lanes>(numbers: &mut [T], pivot: T) -> usize {
 struct Parted<T> {
     base: *mut T,
     pivot: __m512i,
-    /// How many are less than the pivot.
+    /// How many are less than the pivot; they come first.
     low: usize,
-    /// Where those that are not begin.
-    high: usize,
+    /// Those that are not, and have no place yet.
+    aside: *mut T,
+    /// How many these are.
+    kept: usize,
 }
 
 impl<T: Lanes> Parted<T> {
-    /// Adds these lanes of a vector.
+    /// Reads a block of numbers from a place on: puts those that are less than the pivot behind others of them, and the rest aside.
     ///
     /// # Safety
-    /// As many places from `low` on and before `high` are free.
+    /// The block is inside. Behind the numbers that are less there is room for the block, or it begins where that room ends; aside there is
+    /// room for the block and a vector.
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    unsafe fn put(&mut self, vector: __m512i, lanes: u32) {
-        // SAFETY: each side gets no more numbers than it has room for.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
+    unsafe fn put(&mut self, from: usize, count: usize) {
+        let all = u32::MAX >> (u32::BITS - T::COUNT as u32);
+        let whole = from + count / T::COUNT * T::COUNT;
+        // SAFETY: a whole vector is written where it was itself read, or was free; of a part of one only its numbers are.
         unsafe {
-            let less = T::less(vector, self.pivot) & lanes;
-            let others = lanes & !less;
-            let first = |count: u32| !(u32::MAX.wrapping_shl(count));
-            let count = less.count_ones();
-            T::store(
-                self.base.add(self.low),
-                first(count),
-                T::packed(less, vector),
-            );
-            self.low += count as usize;
-            let count = others.count_ones();
-            self.high -= count as usize;
-            T::store(
-                self.base.add(self.high),
-                first(count),
-                T::packed(others, vector),
-            );
+            for at in (from..whole).step_by(T::COUNT) {
+                let vector = T::load(self.base.add(at), all);
+                let less = T::less(vector, self.pivot);
+                T::store_all(self.base.add(self.low), T::packed(less, vector));
+                T::store_all(self.aside.add(self.kept), T::packed(!less, vector));
+                let count = less.count_ones() as usize;
+                self.low += count;
+                self.kept += T::COUNT - count;
+            }
+            let rest = !(u32::MAX << (from + count - whole));
+            if rest != 0 {
+                let vector = T::load(self.base.add(whole), rest);
+                let less = T::less(vector, self.pivot) & rest;
+                let count = less.count_ones();
+                let first = !u32::MAX.wrapping_shl(count);
+                T::store(self.base.add(self.low), first, T::packed(less, vector));
+                T::store_all(self.aside.add(self.kept), T::packed(rest & !less, vector));
+                self.low += count as usize;
+                self.kept += (rest & !less).count_ones() as usize;
+            }
         }
+    }
+
+    /// Puts numbers that are aside, from number `kept` on, at their places.
+    ///
+    /// # Safety
+    /// There are so many of them, and the places are free.
+    #[inline]
+    unsafe fn take(&mut self, to: usize, count: usize) {
+        // SAFETY: the caller vouches for the numbers and the places.
+        unsafe { ptr::copy_nonoverlapping(self.aside.add(self.kept), self.base.add(to), count) };
     }
 }
 
 /// Sorts at most `ROWS` vectors of numbers: each lane by itself, then lanes together, two, four, and so on.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
 fn network<T: Lanes, const ROWS: usize>(numbers: &mut [T]) {
     let (count, width) = (numbers.len(), T::COUNT);
     assert!(count <= ROWS * width, "the numbers fit in the vectors");
@@ -228,7 +240,7 @@ fn network<T: Lanes, const ROWS: usize>(numbers: &mut [T]) {
 
 /// Puts the lesser numbers of two rows into the first one.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
 fn compare<T: Lanes, const ROWS: usize>(rows: &mut [__m512i; ROWS], a: usize, b: usize) {
     let (x, y) = (rows[a], rows[b]);
     // SAFETY: the processor has these instructions.
@@ -237,7 +249,7 @@ fn compare<T: Lanes, const ROWS: usize>(rows: &mut [__m512i; ROWS], a: usize, b:
 
 /// Compares rows at a distance, then at half of it, and so on.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
 fn halve<T: Lanes, const ROWS: usize>(rows: &mut [__m512i; ROWS], mut distance: usize) {
     while distance > 0 {
         for row in 0..ROWS {
@@ -254,7 +266,7 @@ fn halve<T: Lanes, const ROWS: usize>(rows: &mut [__m512i; ROWS], mut distance: 
 /// # Safety
 /// The processor has these instructions.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
 unsafe fn crossed<T: Lanes>(bits: usize) -> __m512i {
     // SAFETY: the processor has these instructions.
     unsafe { _mm512_xor_si512(T::spaced(0, 1), T::spaced(bits, 0)) }
