@@ -754,6 +754,7 @@ def windows(torch):
     image, kernel = generator.random((n, c, 2 * m + 1, 2 * m + 1), np.float32), generator.random((c, c, 3, 3), np.float32)
     programs = {
         "conv": "sum[c<C, r<3, s<3] z[n,c,2*i+r,2*j+s] * w[f,c,r,s]",
+        "conv channel by channel": "sum[r<3, s<3] z[n,f,2*i+r,2*j+s] * w[f,0,r,s]",
         "max": "max[r<3, s<3] z[n,f,2*i+r,2*j+s]",
     }
 
@@ -765,7 +766,12 @@ def windows(torch):
             images.grad = kernels.grad = None
             with torch.enable_grad():
                 z = torch.relu(images + 0.1)
-                y = torch.nn.functional.conv2d(z, kernels, stride=2) if name == "conv" else torch.nn.functional.max_pool2d(z, 3, stride=2)
+                layers = {
+                    "conv": lambda: torch.nn.functional.conv2d(z, kernels, stride=2),
+                    "conv channel by channel": lambda: torch.nn.functional.conv2d(z, kernels[:, :1], stride=2, groups=c),
+                    "max": lambda: torch.nn.functional.max_pool2d(z, 3, stride=2),
+                }
+                y = layers[name]()
                 (y**3).sum().backward()
 
         return run
@@ -783,8 +789,8 @@ repeat t < ROUNDS {{
   y[n,f<C,i<M,j<M] = {value}
   loss = sum[n,f,i,j] y[n,f,i,j]^3
   gz[n,c,i,j] = grad(loss, z)[n,c,i,j]
-  {"gw[f,c,r,s] = grad(loss, w)[f,c,r,s]" if name == "conv" else ""}
-  next q = 1e-9 * gz[0,0,3,3] {"+ 1e-9 * gw[0,0,0,0]" if name == "conv" else ""}
+  {"gw[f,c,r,s] = grad(loss, w)[f,c,r,s]" if name != "max" else ""}
+  next q = 1e-9 * gz[0,0,3,3] {"+ 1e-9 * gw[0,0,0,0]" if name != "max" else ""}
 }}
 output q
 """,

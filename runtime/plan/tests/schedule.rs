@@ -293,6 +293,35 @@ fn a_computed_matrix_times_a_vector_is_read_once() {
 }
 
 #[test]
+fn windows_that_would_be_copied_are_read_where_they_are() {
+    // The gradient of a kernel of a convolution channel by channel.
+    loops(
+        "(f32[16, 64, 56, 56], f32[16, 64, 58, 58]) [c: 64, r: 3, s: 3 | n: 16, i: 56, j: 56] f32 = sum a0[n, c, i, j] * a1[n, c, r + i, s + j]",
+        "strips\n\
+         // not pairwise: neither terms nor columns are neighbours\n\
+         // not row_reduction: its terms are computed\n\
+         // possible, but slower: matmul; few windows are copied to be multiplied by one vector",
+    );
+    // A matrix of windows that lies in memory, and windows of many channels.
+    loops(
+        "(f32[10000], f32[10100]) [k: 100 | t: 10000] f32 = sum a0[t] * a1[t + k]",
+        "matmul turned columns [k] inner [t] tiles [k: 100, t: 10000]\n\
+         // possible, but slower: pairwise; columns: 100, fewer than 1024\n\
+         // not row_reduction: its terms are computed\n\
+         // blocks that lie in the result: about 98 µs of one core\n\
+         // blocks that are copied to it: about 98 µs of one core",
+    );
+    loops(
+        "(f32[16, 8, 56, 56], f32[16, 4, 58, 58]) [f: 8, c: 4, r: 3, s: 3 | n: 16, i: 56, j: 56] f32 = sum a0[n, f, i, j] * a1[n, c, r + i, s + j]",
+        "matmul turned rows [f] columns [c, r, s] inner [n, i, j] tiles [f: 8, c: 4, r: 3, s: 3, n: 1 of 16, i: 8 of 56, j: 56] right packed\n\
+         // not pairwise: rows and columns of products make matrices\n\
+         // not row_reduction: its terms are computed\n\
+         // blocks that lie in the result: about 1367 µs of one core\n\
+         // blocks that are copied to it: about 1367 µs of one core",
+    );
+}
+
+#[test]
 fn products_of_points_that_read_at_the_same_place() {
     loops(
         "(f32[180, 64], f32[8, 64, 128], i64[180]) [n: 180, f: 128 | d: 64] f32 = sum a0[n, d] * a1[a2[n], d, f]",

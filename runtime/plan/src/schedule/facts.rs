@@ -9,7 +9,7 @@
 use super::access::Place;
 use super::forms::{Form64, affine_forms, position_forms};
 use super::leaves::value;
-use crate::{DType, Kernel, Node, NodeId};
+use crate::{DType, IndexId, Kernel, Node, NodeId};
 
 /// The most indices that a kernel has whose loops are chosen: masks of indices have so many bits.
 pub const MOST_INDICES: usize = 127;
@@ -102,6 +102,22 @@ impl<'a> Facts<'a> {
             }
         }
         Some((steps, looked_up))
+    }
+
+    /// Returns whether a read takes windows: a position of it moves with an index of either list.
+    pub fn takes_windows(&self, id: NodeId, lists: [&[IndexId]; 2]) -> bool {
+        let Node::Read { positions, .. } = self.kernel.graph.node(value(&self.kernel.graph, id))
+        else {
+            return false;
+        };
+        positions.iter().any(|position| {
+            let form = self.forms[position.0 as usize].as_ref();
+            let terms = form.map_or(&[][..], |form| &form.terms);
+            lists.iter().all(|list| {
+                let mut moved = terms.iter().map(|(index, _)| *index);
+                moved.any(|i| self.lengths[i] > 1 && list.contains(&IndexId(i as u32)))
+            })
+        })
     }
 
     /// Returns whether some position of a read does not follow from the indices alone.

@@ -12,7 +12,7 @@ use super::factors::{Factors, factors};
 use super::facts::Facts;
 use super::reason::Reason;
 use super::tiling::Tiling;
-use super::tiling::layout::FactorLayout;
+use super::tiling::layout::{FactorHandling, FactorLayout};
 use super::tiling::search::{Roles, Sizes};
 use super::{LoopKernel, LoopKind};
 use crate::{DType, IndexId, Kernel, Node, NodeId, Reduction};
@@ -25,6 +25,8 @@ pub const LEAST_WORK: usize = 4096;
 /// Fewest rows and columns of a product with a guard, or with a matrix that is computed: a matrix that is read once is better masked, and
 /// computed, as it is read.
 pub const LEAST_MASKED_SIDE: usize = 2;
+/// Most windows that are read where they are, one after the other, in place of a product of their copies with a vector.
+pub const FEW_WINDOWS: usize = 32;
 /// Fewest multiplications of a product with a guard, which is evaluated by a program of its own.
 pub const LEAST_MASKED_WORK: usize = 1 << 16;
 
@@ -213,7 +215,7 @@ pub(super) fn matmul(facts: &Facts<'_>) -> Result<(Matmul, Option<Reason>), Reas
         None => LEAST_WORK,
         Some(_) => LEAST_MASKED_WORK,
     };
-    let unworthy = if m.max(n) < LEAST_SIDE {
+    let mut unworthy = if m.max(n) < LEAST_SIDE {
         Some(Reason::few("rows and columns", m.max(n), LEAST_SIDE))
     } else if kernel.guard.is_some() && m.min(n) < LEAST_MASKED_SIDE {
         Some(Reason::few("rows or columns", m.min(n), LEAST_MASKED_SIDE))
@@ -232,16 +234,49 @@ pub(super) fn matmul(facts: &Facts<'_>) -> Result<(Matmul, Option<Reason>), Reas
         let cheapest = tilings(facts, &factors, &roles).into_iter().next();
         roles.tiling = cheapest.map(|(_, tiling)| Box::new(tiling));
     }
+    let few = m.min(n) < LEAST_MASKED_SIDE && m.max(n) <= FEW_WINDOWS;
+    if few && has_copied_windows(facts, &factors, &roles, m < n) {
+        unworthy.get_or_insert(Reason::of(
+            "few windows are copied to be multiplied by one vector",
+        ));
+    }
     Ok((roles, unworthy))
 }
 
 /// Returns whether the factor that has the rows, or else the columns, is no element that is read, at whatever place.
 fn is_computed(facts: &Facts<'_>, factors: &Factors, form: &Matmul, of_columns: bool) -> bool {
+    !is_read(facts, matrix(factors, form, of_columns))
+}
+
+/// Returns whether blocks of the factor that has the rows, or else the columns, are copies of windows, which hold each element for many of them.
+fn has_copied_windows(
+    facts: &Facts<'_>,
+    factors: &Factors,
+    form: &Matmul,
+    of_columns: bool,
+) -> bool {
+    let side = match of_columns {
+        true => &form.columns,
+        false => &form.rows,
+    };
+    let copied = form.tiling.as_ref().is_some_and(|tiling| {
+        let handling = match of_columns == tiling.swapped {
+            true => tiling.left,
+            false => tiling.right,
+        };
+        handling != FactorHandling::InPlace
+    });
+    let matrix = matrix(factors, form, of_columns);
+    copied && is_read(facts, matrix) && facts.takes_windows(matrix, [side, &form.inner])
+}
+
+/// The factor that has the columns, or else the rows.
+fn matrix(factors: &Factors, form: &Matmul, of_columns: bool) -> NodeId {
     let (matrix, _) = match form.turned == of_columns {
         true => factors.left,
         false => factors.right,
     };
-    !is_read(facts, matrix)
+    matrix
 }
 
 /// Returns whether a factor is an element that is read.
