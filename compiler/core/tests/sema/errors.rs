@@ -155,6 +155,10 @@ fn guesses_are_near_and_hints_say_what_to_write() {
             "it may be in a library: write `use std.nn`",
         ),
         (
+            "r = linalg.inv(A)",
+            "`inv` needs no library: write `inv(…)` in place of `linalg.inv(…)`",
+        ),
+        (
             "r = softmax(A)",
             "it is in a library: write `use std.nn`, then `nn.softmax(…)`",
         ),

@@ -130,9 +130,17 @@ impl<'a> Names<'a> {
         if let Some(help) = elsewhere::function(name).filter(|_| functions && exact.is_none()) {
             return Some(help);
         }
-        let is_library = elsewhere::LIBRARY
+        let of_library = elsewhere::LIBRARY
             .iter()
-            .any(|(known, _)| *known == library);
+            .find(|(known, _)| *known == library)
+            .map(|(_, functions)| *functions);
+        let is_library = of_library.is_some();
+        let of_language = crate::sema::expressions::builtins::NAMES.contains(&last);
+        if functions && of_language && of_library.is_some_and(|own| !own.contains(&last)) {
+            return Some(format!(
+                "`{last}` needs no library: write `{last}(…)` in place of `{name}(…)`"
+            ));
+        }
         if is_library && !table.aliases.contains_key(library) {
             return Some(format!("it may be in a library: write `use std.{library}`"));
         }
